@@ -30,7 +30,7 @@ func disturbed(t testing.TB, te teacher.Teacher, seed uint64, disturb func(y flo
 		t.Fatal(err)
 	}
 	problem, opt := te.Problem(in), &calamp.Options{Outliers: calamp.Outliers{Look: true}, Learn: calamp.Learn{Noise: true}}
-	problem.Prior = prior.LearnedGaussBernoulli{GaussBernoulli: signal, Learn: prior.Density | prior.SignalMean | prior.SignalVar}
+	problem.Prior = signal.Learning(prior.Density | prior.SignalMean | prior.SignalVar)
 	problem.Channel = channel.Faulty{Working: gain}
 	for _, w := range solve(t, problem, opt).Warnings {
 		if w.Code == calamp.CommonMode {

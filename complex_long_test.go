@@ -299,7 +299,7 @@ func learnComplexRun(t *testing.T, te teacher.Complex, seed uint64) (r complexRu
 		return r
 	}
 	p := te.Problem(in)
-	p.Prior = prior.LearnedComplexGaussBernoulli{ComplexGaussBernoulli: start, Learn: prior.Density | prior.SignalVar}
+	p.Prior = start.Learning(prior.Density | prior.SignalVar)
 	p.Channel = channel.Faulty{Working: guess}
 	res, err := calamp.Solve(context.Background(), p, opt)
 	if err != nil {

@@ -274,7 +274,7 @@ func TestComplexLearns(t *testing.T) {
 				t.Fatal(err)
 			}
 			p := te.Problem(in)
-			p.Prior, p.Channel = prior.LearnedComplexGaussBernoulli{ComplexGaussBernoulli: start, Learn: prior.Density | prior.SignalVar}, guess
+			p.Prior, p.Channel = start.Learning(prior.Density|prior.SignalVar), guess
 			found := solve(t, p, &calamp.Options{Learn: calamp.Learn{Noise: true, Range: true}})
 			if found.Status != calamp.Converged {
 				t.Fatalf("%v: %s", found.Status, found.Reason)
@@ -287,7 +287,7 @@ func TestComplexLearns(t *testing.T) {
 			if inside[0] < 0.88 || inside[1] < 0.88 {
 				t.Errorf("intervals of 95 %% hold %.3g of the amplitudes and %.3g of the phases", inside[0], inside[1])
 			}
-			learned := found.Prior.(prior.LearnedComplexGaussBernoulli)
+			learned := found.Prior.(prior.ComplexGaussBernoulli)
 			within(t, "density", learned.Density, 0.2, 0.1)
 			within(t, "noise", found.Channel.(channel.ComplexGain).NoiseVar, te.NoiseVar, 0.15)
 			lo, hi := found.Calibration.Prior.Range()

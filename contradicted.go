@@ -85,7 +85,7 @@ func (r *run) signalsContradicted() (words []string) {
 	}
 	mean, variance := given.(prior.Slabbed).Slab()
 	likelyMean, likelyVariance := free.(prior.Slabbed).Slab()
-	meanSD, varianceSD := slabSD(free.(prior.Slabbed), active)
+	meanSD, varianceSD := free.(prior.Slabbed).SlabSD(active)
 	if learned&prior.SignalVar == 0 && apart(likelyVariance/variance, varianceSD/likelyVariance) {
 		words = append(words, where("the variance of non-zero entries", variance, likelyVariance))
 	}

@@ -56,7 +56,7 @@ func TestOneNumberHoldsTheScale(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.Prior = prior.LearnedGaussBernoulli{GaussBernoulli: prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, Learn: all}
+	p.Prior = prior.GaussBernoulli{Density: 0.2, SignalVar: 1, Learn: all}
 	solve := func(scale calamp.Scale) *calamp.Result {
 		opt := &calamp.Options{Learn: calamp.Learn{Noise: true, Range: true}, Scale: scale}
 		res, err := calamp.Solve(context.Background(), p, opt)
@@ -68,7 +68,7 @@ func TestOneNumberHoldsTheScale(t *testing.T) {
 	free := solve(calamp.Scale{})
 	for _, scale := range []calamp.Scale{{SignalVar: 1e12}, {SignalMean: 1e-3}, {NoiseVar: 1}} {
 		res := solve(scale)
-		g, noise := res.Prior.(prior.LearnedGaussBernoulli), channel.NoiseOf(res.Channel)
+		g, noise := res.Prior.(prior.GaussBernoulli), channel.NoiseOf(res.Channel)
 		for _, v := range [][2]float64{{scale.SignalVar, g.SignalVar}, {scale.SignalMean, g.SignalMean}, {scale.NoiseVar, noise}} {
 			if v[0] != 0 && math.Abs(v[1]/v[0]-1) > 1e-12 {
 				t.Errorf("%+v: found %g", scale, v[1])
@@ -91,7 +91,7 @@ func TestOneNumberHoldsTheScale(t *testing.T) {
 	if s := both.S[0]; s < lo || s > hi || both.ScaleSD >= min(ofSignals.ScaleSD, ofNoise.ScaleSD) || find(both, calamp.ToldContradicted) != nil {
 		t.Errorf("both: s %g ± %.3g, by the variance of signals %g ± %.3g, of noise %g ± %.3g", s, both.ScaleSD, ofSignals.S[0], ofSignals.ScaleSD, ofNoise.S[0], ofNoise.ScaleSD)
 	}
-	if g := both.Prior.(prior.LearnedGaussBernoulli); g.SignalVar != 1 || math.Abs(channel.NoiseOf(both.Channel)-1.02e-4) > 1e-15 {
+	if g := both.Prior.(prior.GaussBernoulli); g.SignalVar != 1 || math.Abs(channel.NoiseOf(both.Channel)-1.02e-4) > 1e-15 {
 		t.Errorf("both: the model has %+v and noise %g", g, channel.NoiseOf(both.Channel))
 	}
 	if w := find(solve(calamp.Scale{SignalVar: 1, NoiseVar: 1e-2}), calamp.ToldContradicted); w == nil || !strings.Contains(w.Message, "entries as 1 and the noise variance as 0.01, where") {
@@ -116,7 +116,7 @@ func TestTwoNumbersOfOneScale(t *testing.T) {
 				t.Fatal(err)
 			}
 			q := *p
-			q.Prior, q.Channel = prior.LearnedGaussBernoulli{GaussBernoulli: signal, Learn: learn}, gain
+			q.Prior, q.Channel = signal.Learning(learn), gain
 			res, err := calamp.Solve(context.Background(), &q, &calamp.Options{Retry: true, Learn: calamp.Learn{Noise: math.IsNaN(noise), Range: true}})
 			if err != nil || res.Status != calamp.Converged {
 				t.Fatal(seed, res, err)

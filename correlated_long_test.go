@@ -79,7 +79,7 @@ func correlated(t *testing.T, te teacher.Teacher, level float64, seed uint64) (*
 		t.Fatal(err)
 	}
 	frames(te, in, level, rand.New(rand.NewPCG(seed, 7)))
-	signal := prior.LearnedGaussBernoulli{GaussBernoulli: te.Signal, Learn: prior.Density | prior.SignalVar}
+	signal := te.Signal.Learning(prior.Density | prior.SignalVar)
 	problem := &calamp.Problem{W: in.W, Y: in.Y, Prior: signal, Channel: channel.Gain{Prior: te.Gain, NoiseVar: 1e-3}}
 	res, err := calamp.Solve(t.Context(), problem, &calamp.Options{Learn: calamp.Learn{Noise: true}, Joint: solver.JointOff})
 	if err != nil {
@@ -160,10 +160,7 @@ func behindMasks(t *testing.T, n, p int, seed uint64) (*calamp.Result, *teacher.
 	if err != nil {
 		t.Fatal(err)
 	}
-	signal := prior.LearnedGaussBernoulli{
-		GaussBernoulli: prior.GaussBernoulli{Density: 0.2, SignalMean: 0.5, SignalVar: 1},
-		Learn:          prior.Density | prior.SignalMean | prior.SignalVar,
-	}
+	signal := prior.GaussBernoulli{Density: 0.2, SignalMean: 0.5, SignalVar: 1, Learn: prior.Density | prior.SignalMean | prior.SignalVar}
 	problem := &calamp.Problem{W: in.W, Y: in.Y, Prior: signal, Channel: channel.Gain{Prior: te.Gain, NoiseVar: 1e-3}}
 	res, err := calamp.Solve(t.Context(), problem, &calamp.Options{Learn: calamp.Learn{Noise: true}, Joint: solver.JointOff})
 	if err != nil {

@@ -75,7 +75,7 @@ func TestNoiseAtTheReadingDoesNotScale(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.Prior = prior.LearnedGaussBernoulli{GaussBernoulli: readNoise.Signal, Learn: prior.Density | prior.SignalVar}
+	p.Prior = readNoise.Signal.Learning(prior.Density | prior.SignalVar)
 	opt := &calamp.Options{Learn: calamp.Learn{Noise: true, Range: true}, Anchor: calamp.Anchor{Mean: 7}}
 	r := solve(t, p, opt)
 	d, _ := channel.DetectorOf(r.Channel)
@@ -94,7 +94,7 @@ func TestGivenNoiseAtTheReading(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.Prior = prior.LearnedGaussBernoulli{GaussBernoulli: prior.GaussBernoulli{Density: 0.1, SignalVar: 0.3}, Learn: prior.Density | prior.SignalVar}
+	p.Prior = prior.GaussBernoulli{Density: 0.1, SignalVar: 0.3, Learn: prior.Density | prior.SignalVar}
 	r := solve(t, p, nil)
 	d, _ := channel.DetectorOf(r.Channel)
 	if score := calamp.Score(r.X, r.S, truth); r.Status != calamp.Converged || d.Read != 1e-4 || score.XMSEScaled > 1e-3 {

@@ -88,7 +88,7 @@ func TestRanksAgree(t *testing.T) {
 	}{
 		{name: "plain"},
 		{name: "one signal", teacher: func(t *teacher.Teacher) { t.P, t.Gain = 1, channel.Uniform(0.95, 1.05) }},
-		{name: "learned", prior: prior.LearnedGaussBernoulli{GaussBernoulli: gauss, Learn: prior.Density | prior.SignalVar}, options: calamp.Options{Learn: calamp.Learn{Noise: true, Range: true}}},
+		{name: "learned", prior: gauss.Learning(prior.Density | prior.SignalVar), options: calamp.Options{Learn: calamp.Learn{Noise: true, Range: true}}},
 		{name: "broken", channel: channel.Faulty{Working: gain}, change: func(in *teacher.Instance) {
 			for _, mu := range []int{3, 50, 101} {
 				for k := range 4 {
@@ -102,7 +102,7 @@ func TestRanksAgree(t *testing.T) {
 		{name: "conjugate gradients", teacher: func(t *teacher.Teacher) { t.N, t.M, t.P = 60, 50, 3 }, options: calamp.Options{Settings: solver.Settings{Algorithm: solver.VAMP, RAM: 1 << 15}}, part: "vector AMP"},
 		{name: "single precision", teacher: func(t *teacher.Teacher) { t.N, t.M, t.P = 220, 180, 2 }, options: calamp.Options{Settings: solver.Settings{Precision: solver.SinglePrecision}}, part: "single precision"},
 		{name: "sensors", sensors: shared},
-		{name: "sensors, learned", sensors: shared, prior: prior.LearnedGaussBernoulli{GaussBernoulli: gauss, Learn: prior.Density | prior.SignalVar}, options: calamp.Options{Learn: calamp.Learn{Noise: true, Range: true}}},
+		{name: "sensors, learned", sensors: shared, prior: gauss.Learning(prior.Density | prior.SignalVar), options: calamp.Options{Learn: calamp.Learn{Noise: true, Range: true}}},
 		{name: "sensors, broken", sensors: shared, channel: channel.Faulty{Working: gain}, change: func(in *teacher.Instance) {
 			for mu, g := range shared {
 				for k := 0; (g == 3 || g == 20) && k < 4; k++ {

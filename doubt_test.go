@@ -29,7 +29,7 @@ func nothingGiven(t *testing.T, in *teacher.Instance) *calamp.Result {
 	}
 	return solve(t, &calamp.Problem{
 		W: in.W, Y: in.Y,
-		Prior:   prior.LearnedGaussBernoulli{GaussBernoulli: g, Learn: allParameters},
+		Prior:   g.Learning(allParameters),
 		Channel: channel.Faulty{Working: c},
 	}, &calamp.Options{Learn: calamp.Learn{Noise: true, Range: true}})
 }
@@ -86,7 +86,7 @@ func TestCompressibleSignals(t *testing.T) {
 		if res.Status != calamp.Converged {
 			t.Fatal(res.Reason)
 		}
-		if _, mixture := res.Prior.(prior.LearnedMixture); mixture != (decay > 0) || find(res, calamp.SignalsUnlikePrior) != nil {
+		if _, mixture := res.Prior.(prior.Mixture); mixture != (decay > 0) || find(res, calamp.SignalsUnlikePrior) != nil {
 			t.Errorf("decay %g: prior %v, warnings %+v", decay, res.Prior, res.Warnings)
 		}
 		// What is common to all signals has its error bar in ScaleSD.

@@ -88,8 +88,8 @@ func (p *Problem) learnAll(opt *Options) bool {
 func (p *Problem) learnPrior(start prior.GaussBernoulli, opt *Options) bool {
 	_, learned, ok := learning(p.Prior, everything)
 	if !ok {
-		l, is := p.Prior.(prior.Learner)
-		return is && l.LearnsScale()
+		l := prior.LearnerOf(p.Prior)
+		return l != nil && l.LearnsScale()
 	}
 	mean, variance := p.Prior.(prior.Slabbed).Slab()
 	if prior.ColumnsOf(p.Prior) == 1 { // of what is not zero, whatever its distribution
@@ -103,9 +103,9 @@ func (p *Problem) learnPrior(start prior.GaussBernoulli, opt *Options) bool {
 	if learned&prior.SignalMean == 0 {
 		opt.Scale.SignalMean = mean
 	}
-	p.Prior = prior.LearnedGaussBernoulli{GaussBernoulli: start, Learn: everything}
+	p.Prior = start.Learning(everything)
 	if _, complex := channel.InOrder(p.Channel).(channel.ComplexGain); complex {
-		p.Prior = prior.LearnedComplexGaussBernoulli{ComplexGaussBernoulli: prior.ComplexGaussBernoulli{Density: start.Density, SignalVar: 2 * start.SignalVar}, Learn: everything &^ prior.SignalMean}
+		p.Prior = prior.ComplexGaussBernoulli{Density: start.Density, SignalVar: 2 * start.SignalVar, Learn: everything &^ prior.SignalMean}
 	}
 	return true
 }

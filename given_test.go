@@ -77,7 +77,7 @@ func TestGivenOfOneSignal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.Prior = prior.LearnedGaussBernoulli{GaussBernoulli: signal, Learn: allParameters}
+	p.Prior = signal.Learning(allParameters)
 	p.Channel = channel.Gain{Prior: channel.Uniform(0.5, 1.5), NoiseVar: 1e-4}
 	errorOf := func(retry bool) float64 {
 		res, err := calamp.Solve(context.Background(), p, &calamp.Options{Retry: retry})
@@ -101,8 +101,8 @@ func TestErrorBarsOfSites(t *testing.T) {
 	for _, positive := range []bool{false, true} {
 		p, opt := unknown(t, w, y)
 		opt.Algorithm, opt.Outliers = solver.Evidence, calamp.Outliers{}
-		if g := p.Prior.(prior.LearnedGaussBernoulli); positive {
-			p.Prior = prior.LearnedNonNegative{NonNegative: prior.NonNegative(g.GaussBernoulli), Learn: g.Learn}
+		if g := p.Prior.(prior.GaussBernoulli); positive {
+			p.Prior = prior.NonNegative(g).Learning(g.Learn)
 		}
 		res, err := calamp.Solve(context.Background(), p, opt)
 		if err != nil {

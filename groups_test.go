@@ -53,7 +53,7 @@ func TestGroupsAreLearned(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := te.Problem(in)
-	p.Prior = prior.LearnedGroups{Groups: start.(prior.Groups), Learn: prior.Density | prior.SignalMean | prior.SignalVar}
+	p.Prior = start.(prior.Groups).Learning(prior.Density | prior.SignalMean | prior.SignalVar)
 	for _, algorithm := range []solver.Algorithm{solver.AMP, solver.VAMP} {
 		res, err := calamp.Solve(context.Background(), p, &calamp.Options{Settings: solver.Settings{Algorithm: algorithm}})
 		if err != nil {
@@ -66,7 +66,7 @@ func TestGroupsAreLearned(t *testing.T) {
 		if got.XMSEScaled > 1.2*want.XMSEScaled {
 			t.Errorf("%v: mean square error %g, with the groups known %g", algorithm, got.XMSEScaled, want.XMSEScaled)
 		}
-		learned := res.Prior.(prior.LearnedGroups).Kinds()
+		learned := res.Prior.(prior.Groups).Kinds()
 		for j, kind := range truth.Kinds() {
 			if off := math.Abs(learned[j].Density*learned[j].SignalVar/(kind.Density*kind.SignalVar) - 1); j > 0 && off > 0.3 {
 				t.Errorf("%v: group %d: %+v, drawn from %+v", algorithm, j, learned[j], kind)
@@ -107,7 +107,7 @@ func TestAmplitudes(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := te.Problem(in)
-	p.Prior = prior.LearnedGroups{Groups: start.(prior.Groups), Learn: prior.Density | prior.SignalMean | prior.SignalVar}
+	p.Prior = start.(prior.Groups).Learning(prior.Density | prior.SignalMean | prior.SignalVar)
 	res, err := calamp.Solve(context.Background(), p, nil)
 	if err != nil {
 		t.Fatal(err)

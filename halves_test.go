@@ -71,7 +71,7 @@ func lineOfAntennas(seed uint64, m, snapshots int, off float64) *calamp.Problem 
 	}
 	start := prior.ComplexGaussBernoulli{Density: 0.1, SignalVar: 2}
 	return &calamp.Problem{
-		W: w, Y: calamp.Pairs(y), Prior: prior.LearnedComplexGaussBernoulli{ComplexGaussBernoulli: start, Learn: prior.Density | prior.SignalVar},
+		W: w, Y: calamp.Pairs(y), Prior: start.Learning(prior.Density | prior.SignalVar),
 		Channel: channel.ComplexGain{Prior: channel.ComplexPrior{Lo: 0.8, Hi: 1.25}, NoiseVar: 1e-4},
 	}
 }

@@ -20,7 +20,7 @@ import (
 func free(t *testing.T, w operator.Operator, y *mat.Dense) *calamp.Problem {
 	t.Helper()
 	return &calamp.Problem{
-		W: w, Y: y, Prior: prior.LearnedGaussBernoulli{GaussBernoulli: prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, Learn: prior.Density | prior.SignalVar},
+		W: w, Y: y, Prior: prior.GaussBernoulli{Density: 0.2, SignalVar: 1, Learn: prior.Density | prior.SignalVar},
 		Channel: channel.Faulty{Working: channel.Gain{Prior: channel.Uniform(0.5, 1.5), NoiseVar: 0.1}},
 	}
 }

@@ -87,7 +87,7 @@ func (c jointCase) solve(t testing.TB, seed uint64) (*calamp.Result, calamp.Trut
 		if err != nil {
 			t.Fatal(err)
 		}
-		problem.Prior = prior.LearnedGaussBernoulli{GaussBernoulli: signal, Learn: prior.Density | prior.SignalMean | prior.SignalVar}
+		problem.Prior = signal.Learning(prior.Density | prior.SignalMean | prior.SignalVar)
 		problem.Channel = channel.Faulty{Working: gain}
 		if c.flat {
 			problem.Channel = gain

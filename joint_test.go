@@ -183,7 +183,7 @@ func TestJointBehindMeans(t *testing.T) {
 	for _, joint := range []solver.Joint{solver.AutoJoint, solver.JointOn} {
 		problem := &calamp.Problem{
 			W: dense, Y: y, Channel: channel.Gain{Prior: channel.Uniform(0.5, 1.5), NoiseVar: 1e-4},
-			Prior: prior.LearnedGaussBernoulli{GaussBernoulli: prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, Learn: prior.Density | prior.SignalMean | prior.SignalVar},
+			Prior: prior.GaussBernoulli{Density: 0.2, SignalVar: 1, Learn: prior.Density | prior.SignalMean | prior.SignalVar},
 		}
 		opt := &calamp.Options{Settings: solver.Settings{MaxIter: 300}, Joint: joint, Learn: calamp.Learn{Noise: true, Range: true}}
 		if _, err := calamp.Solve(t.Context(), problem, opt); err != nil {
@@ -203,7 +203,7 @@ func TestScenesThatHardlyChange(t *testing.T) {
 			t.Fatal(err)
 		}
 		frames(te, in, level, rand.New(rand.NewPCG(1, 7)))
-		signal := prior.LearnedGaussBernoulli{GaussBernoulli: te.Signal, Learn: prior.Density | prior.SignalVar}
+		signal := te.Signal.Learning(prior.Density | prior.SignalVar)
 		problem := &calamp.Problem{W: in.W, Y: in.Y, Prior: signal, Channel: channel.Gain{Prior: te.Gain, NoiseVar: 1e-3}}
 		res, err := calamp.Solve(t.Context(), problem, &calamp.Options{Learn: calamp.Learn{Noise: true}})
 		if err != nil {
@@ -300,7 +300,7 @@ func TestJointRowsOfManySizes(t *testing.T) {
 	opt.Learn.Noise, opt.Tol = true, 1e-4
 	res, err := calamp.Solve(t.Context(), &calamp.Problem{
 		W: w, Y: y, Channel: channel.Gain{Prior: channel.Uniform(0.7, 1.3), NoiseVar: 1e-6},
-		Prior: prior.LearnedGaussBernoulli{GaussBernoulli: prior.GaussBernoulli{Density: 0.5, SignalVar: 0.1}, Learn: prior.Density | prior.SignalVar},
+		Prior: prior.GaussBernoulli{Density: 0.5, SignalVar: 0.1, Learn: prior.Density | prior.SignalVar},
 	}, opt)
 	if err != nil || res.Support == nil {
 		t.Fatalf("no joint rows: %v", err)

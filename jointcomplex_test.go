@@ -196,7 +196,7 @@ func TestPartlySharedSupportsAreSolvedApart(t *testing.T) {
 func (c snapshots) solveUntold(t testing.TB, seed uint64) (res *calamp.Result, m calamp.Metrics, inside [2]float64) {
 	t.Helper()
 	problem, truth := c.draw(t, seed)
-	problem.Prior = prior.LearnedComplexGaussBernoulli{ComplexGaussBernoulli: prior.ComplexGaussBernoulli{Density: 0.1, SignalVar: 1}, Learn: prior.Density | prior.SignalVar}
+	problem.Prior = prior.ComplexGaussBernoulli{Density: 0.1, SignalVar: 1, Learn: prior.Density | prior.SignalVar}
 	problem.Channel = channel.Faulty{Working: channel.ComplexGain{Prior: channel.ComplexPrior{Lo: 0.5, Hi: 1.5, Concentration: 1}, NoiseVar: 0.01}}
 	res = solve(t, problem, &calamp.Options{Retry: true, Learn: calamp.Learn{Noise: true, Range: true, Phases: true, PhasesOrFree: true}, Outliers: calamp.Outliers{Look: true}})
 	m = calamp.ScoreComplex(res.X, res.ComplexS(), truth)

@@ -63,7 +63,7 @@ func unknown(t *testing.T, w operator.Operator, y *mat.Dense) (*calamp.Problem, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &calamp.Problem{W: w, Y: y, Prior: prior.LearnedGaussBernoulli{GaussBernoulli: signal, Learn: allParameters}, Channel: channel.Faulty{Working: gain}}
+	p := &calamp.Problem{W: w, Y: y, Prior: signal.Learning(allParameters), Channel: channel.Faulty{Working: gain}}
 	return p, &calamp.Options{Learn: calamp.Learn{Noise: true, Range: true}, Outliers: calamp.Outliers{Look: true}}
 }
 
@@ -280,7 +280,7 @@ func TestArrayWithDeadSensors(t *testing.T) {
 			p.Y.Set(mu, k, level[k%2]+0.01*rng.NormFloat64())
 		}
 	}
-	p.Prior = prior.LearnedComplexGaussBernoulli{ComplexGaussBernoulli: prior.ComplexGaussBernoulli{Density: 0.1, SignalVar: 1}, Learn: prior.Density | prior.SignalVar}
+	p.Prior = prior.ComplexGaussBernoulli{Density: 0.1, SignalVar: 1, Learn: prior.Density | prior.SignalVar}
 	p.Channel = channel.Faulty{Working: channel.ComplexGain{Prior: channel.ComplexPrior{Lo: 0.5, Hi: 1.5, Concentration: 1}, NoiseVar: 0.01}}
 	res := solve(t, p, &calamp.Options{Retry: true, Learn: calamp.Learn{Noise: true, Range: true, PhasesOrFree: true}})
 	for _, b := range res.BrokenSensors {

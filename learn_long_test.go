@@ -46,7 +46,7 @@ func nothingKnown(p *calamp.Problem) calamp.Learn {
 	if err != nil {
 		panic(err) // a matrix in memory can be read
 	}
-	p.Prior, p.Channel = prior.LearnedGaussBernoulli{GaussBernoulli: g, Learn: allParameters}, c
+	p.Prior, p.Channel = g.Learning(allParameters), c
 	return calamp.Learn{Noise: true, Range: true}
 }
 
@@ -60,7 +60,7 @@ func worst(list []outcome, value func(outcome) float64) float64 {
 }
 
 func learnedModel(o outcome) (prior.GaussBernoulli, channel.Gain) {
-	return o.Prior.(prior.LearnedGaussBernoulli).GaussBernoulli, o.Channel.(channel.Gain)
+	return o.Prior.(prior.GaussBernoulli).GaussBernoulliPrior(), o.Channel.(channel.Gain)
 }
 
 // largestRatio is that of the scaled errors, instance by instance.
@@ -84,7 +84,7 @@ func TestLongLearnsFromWrongStarts(t *testing.T) {
 			g := te.Signal
 			g.Density *= f[0]
 			g.SignalVar *= f[1]
-			p.Prior = prior.LearnedGaussBernoulli{GaussBernoulli: g, Learn: prior.Density | prior.SignalVar}
+			p.Prior = g.Learning(prior.Density | prior.SignalVar)
 			p.Channel = channel.Gain{Prior: te.Gain, NoiseVar: f[2] * te.NoiseVar}
 			return calamp.Learn{Noise: true}
 		})
@@ -153,7 +153,7 @@ func TestLongRangeBesideTheTruth(t *testing.T) {
 					right, beside := studyLearning(t, te, seedCount(3), func(p *calamp.Problem) calamp.Learn {
 						p.Channel = channel.Gain{Prior: given, NoiseVar: noise}
 						if learning {
-							p.Prior = prior.LearnedGaussBernoulli{GaussBernoulli: te.Signal, Learn: allParameters}
+							p.Prior = te.Signal.Learning(allParameters)
 						}
 						return calamp.Learn{Noise: learning}
 					})
@@ -181,7 +181,7 @@ func TestLongLearnedScale(t *testing.T) {
 		for _, noise := range []float64{1e-2, 1e-3, 1e-4, 1e-6, 1e-8} {
 			te := teacher.Teacher{N: 500, M: 400, P: 10, Signal: prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, Gain: gain, NoiseVar: noise}
 			_, found := studyLearning(t, te, seedCount(10), func(p *calamp.Problem) calamp.Learn {
-				p.Prior = prior.LearnedGaussBernoulli{GaussBernoulli: te.Signal, Learn: allParameters}
+				p.Prior = te.Signal.Learning(allParameters)
 				return calamp.Learn{Noise: true}
 			})
 			z2 := 0.0

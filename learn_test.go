@@ -56,9 +56,9 @@ func TestLearnsFromWrongStarts(t *testing.T) {
 		start := te.Signal
 		start.Density *= c.density
 		start.SignalVar *= c.variance
-		given, found := learned(t, te, uint64(i), prior.LearnedGaussBernoulli{GaussBernoulli: start, Learn: allParameters},
+		given, found := learned(t, te, uint64(i), start.Learning(allParameters),
 			channel.Gain{Prior: te.Gain, NoiseVar: c.noise * c.truth}, calamp.Learn{Noise: true})
-		g := found.Prior.(prior.LearnedGaussBernoulli).GaussBernoulli
+		g := found.Prior.(prior.GaussBernoulli).GaussBernoulliPrior()
 		within(t, "density", g.Density, 0.2, 0.2)
 		within(t, "variance", g.SignalVar, 1, 0.25)
 		within(t, "noise", found.Channel.(channel.Gain).NoiseVar, c.truth, 0.25)
@@ -82,7 +82,7 @@ func TestLearnsEverything(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		given, found := learned(t, te, 5, prior.LearnedGaussBernoulli{GaussBernoulli: g, Learn: allParameters}, c, calamp.Learn{Noise: true, Range: true})
+		given, found := learned(t, te, 5, g.Learning(allParameters), c, calamp.Learn{Noise: true, Range: true})
 		if found.Status != calamp.Converged || found.XMSEScaled > 1.5*given.XMSEScaled && found.XMSEScaled > 1e-18 {
 			t.Errorf("Δ = %g: %s, scaled MSE %.3g, with the true model %.3g", noise, found.Reason, found.XMSEScaled, given.XMSEScaled)
 		}
@@ -105,7 +105,7 @@ func TestLearnsBehindUnevenRows(t *testing.T) {
 		t.Fatal(err)
 	}
 	res := solveNothingGiven(t, in, calamp.Learn{Noise: true, Range: true})
-	learned := res.Prior.(prior.LearnedGaussBernoulli)
+	learned := res.Prior.(prior.GaussBernoulli)
 	if m := calamp.Score(res.X, res.S, in.Truth); res.Status != calamp.Converged || m.XMSEScaled > 1e-7 || learned.Density == 0.2 {
 		t.Errorf("%v, squared error %.2g, learned %v", res.Status, m.XMSEScaled, learned)
 	}

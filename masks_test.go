@@ -25,7 +25,7 @@ func TestMasksOfZerosAndOnesAreTrusted(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := &calamp.Problem{W: in.W, Y: in.Y, Prior: prior.LearnedNonNegative{NonNegative: te.Entries.(prior.NonNegative), Learn: prior.Density | prior.SignalVar}, Channel: channel.Gain{Prior: te.Gain, NoiseVar: te.NoiseVar, Own: te.Own}}
+		p := &calamp.Problem{W: in.W, Y: in.Y, Prior: te.Entries.(prior.NonNegative).Learning(prior.Density | prior.SignalVar), Channel: channel.Gain{Prior: te.Gain, NoiseVar: te.NoiseVar, Own: te.Own}}
 		res, err := calamp.Solve(context.Background(), p, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -51,7 +51,7 @@ func TestFewPhotonsEnd(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		learned := prior.LearnedNonNegative{NonNegative: te.Entries.(prior.NonNegative), Learn: prior.Density | prior.SignalMean | prior.SignalVar}
+		learned := te.Entries.(prior.NonNegative).Learning(prior.Density | prior.SignalMean | prior.SignalVar)
 		res, err := calamp.Solve(context.Background(), &calamp.Problem{W: in.W, Y: in.Y, Prior: learned, Channel: channel.Gain{Prior: te.Gain, Own: te.Own}}, nil)
 		if err != nil {
 			t.Fatal(err)

@@ -98,7 +98,7 @@ func freeModel(w operator.Operator, y *mat.Dense) *calamp.Problem {
 	if err != nil {
 		panic(err)
 	}
-	return &calamp.Problem{W: w, Y: y, Prior: prior.LearnedGaussBernoulli{GaussBernoulli: signal, Learn: prior.Density | prior.SignalMean | prior.SignalVar}, Channel: gain}
+	return &calamp.Problem{W: w, Y: y, Prior: signal.Learning(prior.Density | prior.SignalMean | prior.SignalVar), Channel: gain}
 }
 
 func allLearned() calamp.Options {

@@ -11,13 +11,15 @@ import (
 // mixPrior puts a learned mixture in the place of a learned prior of zero or one Gaussian. Coefficients of real scenes are compressible, a few
 // large and many small. Where W is far from random vector AMP with a prior so wrong does not converge.
 func (p *Problem) mixPrior() {
-	g, ok := p.Prior.(prior.LearnedGaussBernoulli)
+	g, ok := p.Prior.(prior.GaussBernoulli)
 	const free = prior.Density | prior.SignalVar
 	if !ok || g.Learn&free != free {
 		return
 	}
 	if square := p.expectedSquare(); square > 0 {
-		p.Prior = prior.LearnedMixture{Mixture: prior.Compressible(g.Density, square)}
+		mixture := prior.Compressible(g.Density, square)
+		mixture.Learn = true
+		p.Prior = mixture
 	}
 }
 

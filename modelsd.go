@@ -41,7 +41,7 @@ func (r *Result) ModelSD() ModelSD {
 	sd.Density = math.Sqrt(density * (1 - density) / independent)
 	if p, ok := entries.(prior.Slabbed); ok {
 		mean, variance := p.Slab()
-		ofMean, ofVar := slabSD(p, sd.ActiveReals)
+		ofMean, ofVar := p.SlabSD(sd.ActiveReals)
 		sd.SignalMean = math.Hypot(ofMean, mean*r.ScaleSD)
 		sd.SignalVar = math.Hypot(ofVar, 2*variance*r.ScaleSD)
 	}
@@ -71,31 +71,4 @@ func (r *Result) ModelSD() ModelSD {
 		}
 	}
 	return sd
-}
-
-// slabSD is how well so many non-zero entries determine the mean and the variance that are parameters of them.
-func slabSD(p prior.Slabbed, entries float64) (ofMean, ofVar float64) {
-	mean, v := p.Slab()
-	switch p.(type) {
-	case prior.Laplace, prior.LearnedLaplace: // variance 2b², and b is known to b/√entries
-		return 0, 2 * v / math.Sqrt(entries)
-	case prior.NonNegative, prior.LearnedNonNegative:
-		return cutSD(mean, v, entries)
-	}
-	return math.Sqrt(v / entries), v * math.Sqrt(2/entries)
-}
-
-// cutSD is the same of a Gaussian that is cut to x ≥ 0, by the inverse of its Fisher information: an exponential family in x and x² with natural
-// parameters mean/v and -1/(2v), whose information is the covariance of these two. Its moments obey
-// E xᵏ = mean E xᵏ⁻¹ + (k-1) v E xᵏ⁻², and E x = mean + √v φ(mean/√v)/Φ(mean/√v).
-func cutSD(mean, v, entries float64) (ofMean, ofVar float64) {
-	a := mean / math.Sqrt(v)
-	hazard := math.Exp(-0.5*a*a) * math.Sqrt(2/math.Pi) / math.Erfc(-a/math.Sqrt2)
-	m1 := mean + math.Sqrt(v)*hazard
-	m2 := mean*m1 + v
-	m3 := mean*m2 + 2*v*m1
-	m4 := mean*m3 + 3*v*m2
-	xx, xy, yy := m2-m1*m1, m3-m1*m2, m4-m2*m2
-	det := entries * (xx*yy - xy*xy)
-	return v * math.Sqrt((yy-4*mean*xy+4*mean*mean*xx)/det), 2 * v * v * math.Sqrt(xx/det)
 }

@@ -51,7 +51,7 @@ func TestNetworkOfGroups(t *testing.T) {
 		found bool
 	}{
 		{d.network.WithLatents(g), true},
-		{prior.LearnedNetwork{Network: d.network.WithLatents(prior.LearnedGroups{Groups: halves(t, 0.4, 0.2), Learn: prior.Density | prior.SignalVar})}, true},
+		{d.network.WithLatents(halves(t, 0.4, 0.2).Learning(prior.Density | prior.SignalVar)), true},
 		{d.network, false},
 	} {
 		d.Prior = c.prior

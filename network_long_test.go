@@ -266,8 +266,8 @@ func TestLongStructuredNetworks(t *testing.T) {
 
 // learned lets the latents' density, mean and variance be learned, from a start far from the truth, and the noise.
 func (d *deepProblem) learned() *calamp.Options {
-	latents := prior.LearnedGaussBernoulli{GaussBernoulli: prior.GaussBernoulli{Density: 0.2, SignalVar: 2}, Learn: prior.Density | prior.SignalMean | prior.SignalVar}
-	d.Prior = prior.LearnedNetwork{Network: d.network.WithLatents(latents)}
+	latents := prior.GaussBernoulli{Density: 0.2, SignalVar: 2, Learn: prior.Density | prior.SignalMean | prior.SignalVar}
+	d.Prior = d.network.WithLatents(latents)
 	return &calamp.Options{Learn: calamp.Learn{Noise: true}}
 }
 
@@ -367,7 +367,7 @@ func TestNetworkLearned(t *testing.T) {
 	if s < 0.85 || x < 0.88 {
 		t.Errorf("coverage of s %.2f, of x %.2f", s, x)
 	}
-	latents := r.Prior.(prior.LearnedNetwork).Latents().(prior.LearnedGaussBernoulli)
+	latents := r.Prior.(prior.Network).Latents().(prior.GaussBernoulli)
 	if math.Abs(latents.Density-0.3) > 0.1 || math.Abs(channel.NoiseOf(r.Channel)/1e-6-1) > 0.3 {
 		t.Errorf("learned density %.3g, noise variance %.3g", latents.Density, channel.NoiseOf(r.Channel))
 	}
@@ -400,7 +400,7 @@ func TestNetworkOfNothing(t *testing.T) {
 	for i := range te.N {
 		unit[(te.N+1)*i] = 1
 	}
-	learned := prior.LearnedGaussBernoulli{GaussBernoulli: prior.GaussBernoulli{Density: 0.3, SignalVar: 2}, Learn: prior.Density | prior.SignalVar}
+	learned := prior.GaussBernoulli{Density: 0.3, SignalVar: 2, Learn: prior.Density | prior.SignalVar}
 	over := func(p prior.Prior) prior.Network {
 		n, err := prior.NewNetwork([]prior.Layer{{Rows: te.N, Cols: te.N, Weights: unit}}, p, 0)
 		if err != nil {
@@ -409,7 +409,7 @@ func TestNetworkOfNothing(t *testing.T) {
 		return n
 	}
 	problem := te.Problem(in)
-	for _, pair := range [][2]prior.Prior{{latents, over(latents)}, {learned, prior.LearnedNetwork{Network: over(learned)}}} {
+	for _, pair := range [][2]prior.Prior{{latents, over(latents)}, {learned, over(learned)}} {
 		var found [2]*calamp.Result
 		for i, p := range pair {
 			problem.Prior = p

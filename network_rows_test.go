@@ -63,7 +63,7 @@ func TestNetworkOfCorrelatedRows(t *testing.T) {
 		t.Errorf("a correlation of %.2f, of %d latents", largest, there)
 	}
 	n, _ := prior.NetworkOf(joint.Prior)
-	if g := n.Latents().(prior.LearnedGaussBernoulli); !(g.Density > 0.2 && g.Density < 0.4) {
+	if g := n.Latents().(prior.GaussBernoulli); !(g.Density > 0.2 && g.Density < 0.4) {
 		t.Errorf("latents %+v", g)
 	}
 }

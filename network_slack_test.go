@@ -39,7 +39,7 @@ func TestNetworkSlackLearned(t *testing.T) {
 			opt = d.learned()
 			network, _ = prior.NetworkOf(d.Prior)
 		}
-		d.Prior = prior.LearnedNetwork{Network: network.WithSlack(0, true)}
+		d.Prior = network.WithSlack(0, true)
 		r := solve(t, &d.Problem, opt)
 		found, _ := prior.NetworkOf(r.Prior)
 		if r.Status != calamp.Converged {
@@ -60,14 +60,14 @@ func TestNetworkSlackScales(t *testing.T) {
 	if fixed := d.network.Scaled(2).(prior.Network); d.network.Scales() || fixed.Slack() != d.network.Slack() {
 		t.Errorf("slack that is fixed became %g", fixed.Slack())
 	}
-	p := prior.LearnedNetwork{Network: d.network.WithSlack(1, true)}
-	larger := p.Scaled(2).(prior.LearnedNetwork)
+	p := d.network.WithSlack(1, true)
+	larger := p.Scaled(2).(prior.Network)
 	if ratio := larger.Square() / p.Square(); !p.Scales() || larger.Slack() != 4 || math.Abs(ratio-4) > 1e-12 {
 		t.Errorf("slack %g, mean square %g times as large", larger.Slack(), ratio)
 	}
 	v := p.Values()
 	again, err := p.WithValues(v)
-	if err != nil || len(v) != 1 || again.(prior.LearnedNetwork).Slack() != 1 {
+	if err != nil || len(v) != 1 || again.(prior.Network).Slack() != 1 {
 		t.Errorf("values %v, %v", v, err)
 	}
 	if _, err := p.WithValues([]float64{-1}); err == nil {
@@ -91,7 +91,7 @@ func TestLongNetworkSlack(t *testing.T) {
 						opt = d.learned()
 						network, _ = prior.NetworkOf(d.Prior)
 					}
-					d.Prior = prior.LearnedNetwork{Network: network.WithSlack(0, true)}
+					d.Prior = network.WithSlack(0, true)
 					r := solve(t, &d.Problem, opt)
 					found, _ := prior.NetworkOf(r.Prior)
 					if r.Status == calamp.Converged {

@@ -164,7 +164,7 @@ func solveNothingGiven(t testing.TB, in *teacher.Instance, learn calamp.Learn) *
 		working = channel.Offset{Prior: channel.OffsetPrior{Gain: gain.Prior, SD: calamp.GuessOffset(in.Y, nil)}, NoiseVar: gain.NoiseVar}
 	}
 	res, err := calamp.Solve(context.Background(), &calamp.Problem{
-		W: in.W, Y: in.Y, Prior: prior.LearnedGaussBernoulli{GaussBernoulli: g, Learn: allParameters},
+		W: in.W, Y: in.Y, Prior: g.Learning(allParameters),
 		Channel: channel.Faulty{Working: working},
 	}, &calamp.Options{Learn: learn, Settings: solver.Settings{Threads: 1}})
 	if err != nil {

@@ -55,7 +55,7 @@ func onDemandCases() []onDemandCase {
 			p.Channel = channel.Faulty{Working: p.Channel.(channel.Gain)}
 		}, 1e-3},
 		{"learned", base, "iid", func(p *calamp.Problem) {
-			p.Prior = prior.LearnedGaussBernoulli{GaussBernoulli: prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, Learn: prior.Density | prior.SignalVar}
+			p.Prior = prior.GaussBernoulli{Density: 0.2, SignalVar: 1, Learn: prior.Density | prior.SignalVar}
 		}, 0.1}, // what is learned is known to a thousandth of its standard error
 		{"means", base, "mean:1", none, 1e-3},
 		{"masks", base, "binary", none, 1e-3},

@@ -133,7 +133,7 @@ func TestSolveWithoutATable(t *testing.T) {
 				}
 				res, err := calamp.Solve(context.Background(), &calamp.Problem{
 					W: w, Y: y, Channel: gain,
-					Prior: prior.LearnedGaussBernoulli{GaussBernoulli: start, Learn: prior.Density | prior.SignalVar},
+					Prior: start.Learning(prior.Density | prior.SignalVar),
 				}, &calamp.Options{Settings: settings, Learn: calamp.Learn{Noise: true}})
 				if err != nil {
 					t.Fatal(err)

@@ -72,7 +72,7 @@ func (o *outlierTally) solve(t *testing.T, te teacher.Teacher, spoil func(y, noi
 		if err != nil {
 			t.Fatal(err)
 		}
-		problem.Prior = prior.LearnedGaussBernoulli{GaussBernoulli: signal, Learn: prior.Density | prior.SignalMean | prior.SignalVar}
+		problem.Prior = signal.Learning(prior.Density | prior.SignalMean | prior.SignalVar)
 		problem.Channel, opt.Learn = gain, calamp.Learn{Noise: true, Range: true}
 	}
 	problem.Channel = channel.Faulty{Working: problem.Channel}

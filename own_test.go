@@ -185,7 +185,7 @@ func TestSignsAreNoClippedReadings(t *testing.T) {
 	}{
 		{"two levels", twoLevel{a: 1}, true},
 		{"Gaussian", prior.Gaussian(0, 1), false},
-		{"learned", prior.LearnedGaussBernoulli{GaussBernoulli: prior.GaussBernoulli{Density: 0.9, SignalVar: 1}}, false},
+		{"learned", prior.GaussBernoulli{Density: 0.9, SignalVar: 1, Learn: prior.Density}, false},
 	} {
 		x := mat.DenseCopyOf(in.Truth.X)
 		if c.levels {

@@ -76,7 +76,7 @@ func newBaselines(t testing.TB, seed uint64, antennas, n, active, p int, shared 
 	}
 	gain := channel.ComplexPrior{Pairs: places, Concentration: 1}.WithAmplitude(channel.Uniform(0.02, 5))
 	b.problem = &calamp.Problem{
-		W: w, Y: y, Prior: prior.LearnedComplexGaussBernoulli{ComplexGaussBernoulli: prior.ComplexGaussBernoulli{Density: 0.1, SignalVar: 1}, Learn: prior.Density | prior.SignalVar},
+		W: w, Y: y, Prior: prior.ComplexGaussBernoulli{Density: 0.1, SignalVar: 1, Learn: prior.Density | prior.SignalVar},
 		Channel: channel.ComplexGain{Prior: gain, NoiseVar: 1e-4},
 	}
 	return b

@@ -65,9 +65,9 @@ func TestMixtureIsLearned(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	start := prior.Mixture{Components: []prior.Component{{Weight: 0.05, Mean: 1, Var: 1}, {Weight: 0.05, Mean: -0.5, Var: 1}}}
+	start := prior.Mixture{Components: []prior.Component{{Weight: 0.05, Mean: 1, Var: 1}, {Weight: 0.05, Mean: -0.5, Var: 1}}, Learn: true}
 	var mse [2]float64
-	for i, p := range []prior.Prior{truth, prior.LearnedMixture{Mixture: start}} {
+	for i, p := range []prior.Prior{truth, start} {
 		problem := te.Problem(in)
 		problem.Prior = p
 		res, err := calamp.Solve(context.Background(), problem, nil)

@@ -87,7 +87,7 @@ func (r *Result) toScaleOf(before *Result) {
 	signals, gains, c := r.Prior, r.Calibration, math.Exp(off)
 	r.Calibration = nil // which has the bounds that were given
 	r.rescale(c)
-	if _, learned := signals.(prior.Learner); !learned {
+	if prior.LearnerOf(signals) == nil {
 		r.Prior = signals
 	}
 	r.Channel = before.Channel

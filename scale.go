@@ -1,6 +1,7 @@
 package calamp
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -54,7 +55,7 @@ func (c Scale) estimates(res *Result) (list []held) {
 	var mean, variance, meanSD, varianceSD float64
 	if p, ok := res.Prior.(prior.Slabbed); ok {
 		mean, variance = p.Slab()
-		meanSD, varianceSD = slabSD(p, active)
+		meanSD, varianceSD = p.SlabSD(active)
 	}
 	sensors, signals := res.Residual.Dims()
 	left := max(1, float64(sensors*signals)-active-float64(sensors)) // readings beyond the unknowns that they determine
@@ -112,28 +113,12 @@ func (r *run) hold(res *Result) {
 
 // of is a prior with the mean and the variance that are known.
 func (c Scale) of(p prior.Prior) prior.Prior {
-	known := func(v *float64, to float64) {
-		if to != 0 {
-			*v = to
-		}
+	g, ok := p.(prior.Slabbed)
+	if !ok {
+		return p
 	}
-	switch g := p.(type) {
-	case prior.LearnedGaussBernoulli:
-		known(&g.SignalMean, c.SignalMean)
-		known(&g.GaussBernoulli.SignalVar, c.SignalVar)
-		return g
-	case prior.LearnedNonNegative:
-		known(&g.SignalMean, c.SignalMean)
-		known(&g.NonNegative.SignalVar, c.SignalVar)
-		return g
-	case prior.LearnedLaplace:
-		known(&g.Laplace.SignalVar, c.SignalVar)
-		return g
-	case prior.LearnedComplexGaussBernoulli:
-		known(&g.ComplexGaussBernoulli.SignalVar, c.SignalVar)
-		return g
-	}
-	return p
+	mean, variance := g.Slab()
+	return g.WithSlab(cmp.Or(c.SignalMean, mean), cmp.Or(c.SignalVar, variance))
 }
 
 // disagree names two known numbers that cannot both be true, whatever the scale: the readings determine the ratio of their powers that are free of c.
@@ -182,23 +167,9 @@ func scaleLearned(first *try) *try {
 
 // learning is a prior that learns these parameters, too, of one that can; learned are those that it learned before.
 func learning(p prior.Prior, add prior.Parameters) (free prior.Learner, learned prior.Parameters, ok bool) {
-	switch g := p.(type) {
-	case prior.GaussBernoulli:
-		return prior.LearnedGaussBernoulli{GaussBernoulli: g, Learn: add}, 0, true
-	case prior.LearnedGaussBernoulli:
-		return prior.LearnedGaussBernoulli{GaussBernoulli: g.GaussBernoulli, Learn: g.Learn | add}, g.Learn, true
-	case prior.NonNegative:
-		return prior.LearnedNonNegative{NonNegative: g, Learn: add}, 0, true
-	case prior.LearnedNonNegative:
-		return prior.LearnedNonNegative{NonNegative: g.NonNegative, Learn: g.Learn | add}, g.Learn, true
-	case prior.Laplace:
-		return prior.LearnedLaplace{Laplace: g, Learn: add &^ prior.SignalMean}, 0, true
-	case prior.LearnedLaplace:
-		return prior.LearnedLaplace{Laplace: g.Laplace, Learn: (g.Learn | add) &^ prior.SignalMean}, g.Learn, true
-	case prior.ComplexGaussBernoulli:
-		return prior.LearnedComplexGaussBernoulli{ComplexGaussBernoulli: g, Learn: add &^ prior.SignalMean}, 0, true
-	case prior.LearnedComplexGaussBernoulli:
-		return prior.LearnedComplexGaussBernoulli{ComplexGaussBernoulli: g.ComplexGaussBernoulli, Learn: (g.Learn | add) &^ prior.SignalMean}, g.Learn, true
+	g, ok := p.(prior.Slabbed)
+	if !ok {
+		return nil, 0, false
 	}
-	return nil, 0, false
+	return g.Learning(g.Learned() | add), g.Learned(), true
 }

@@ -65,7 +65,7 @@ func runSharedComplex(t *testing.T, shape [2]int, kappa, broken float64, algorit
 		t.Error(err)
 		return r
 	}
-	p.Prior, p.Channel = prior.LearnedComplexGaussBernoulli{ComplexGaussBernoulli: start, Learn: prior.Density | prior.SignalVar}, channel.Faulty{Working: guess}
+	p.Prior, p.Channel = start.Learning(prior.Density|prior.SignalVar), channel.Faulty{Working: guess}
 	opt := &calamp.Options{Settings: solver.Settings{Algorithm: algorithm, Threads: 1}, Retry: true, Learn: calamp.Learn{Noise: true, Range: true, Phases: true, PhasesOrFree: true}}
 	res, err := calamp.Solve(context.Background(), p, opt)
 	if err != nil {

@@ -182,7 +182,7 @@ func TestSharedSensorsOfNeighbouringRows(t *testing.T) {
 		t.Fatal(err)
 	}
 	res := solve(t, &calamp.Problem{
-		W: w, Y: y, Sensors: ids, Prior: prior.LearnedComplexGaussBernoulli{ComplexGaussBernoulli: start, Learn: prior.Density | prior.SignalVar}, Channel: channel.Faulty{Working: guess},
+		W: w, Y: y, Sensors: ids, Prior: start.Learning(prior.Density | prior.SignalVar), Channel: channel.Faulty{Working: guess},
 	}, &calamp.Options{Retry: true, Learn: calamp.Learn{Noise: true, Range: true, Phases: true, PhasesOrFree: true}})
 	m := calamp.ScoreComplex(res.X, res.ComplexS(), truth)
 	if res.Status != calamp.Converged || m.XMSEScaled > 1e-6 || m.SMSEScaled > 1e-5 {

@@ -36,7 +36,7 @@ func runShared(t *testing.T, c sharing, seeds int, algorithm solver.Algorithm, l
 				t.Error(err)
 				return
 			}
-			p.Prior = prior.LearnedGaussBernoulli{GaussBernoulli: signal, Learn: prior.Density | prior.SignalMean | prior.SignalVar}
+			p.Prior = signal.Learning(prior.Density | prior.SignalMean | prior.SignalVar)
 			p.Channel = channel.Faulty{Working: gain}
 			opt.Learn, opt.Outliers, opt.Retry = calamp.Learn{Noise: true, Range: true}, calamp.Outliers{Look: true}, true
 		}

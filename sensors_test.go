@@ -244,7 +244,7 @@ func TestErrorBarsOfDetectorsBehindRadon(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		signal := prior.LearnedGaussBernoulli{GaussBernoulli: prior.GaussBernoulli{Density: 0.35, SignalVar: 0.5}, Learn: prior.Density | prior.SignalVar}
+		signal := prior.GaussBernoulli{Density: 0.35, SignalVar: 0.5, Learn: prior.Density | prior.SignalVar}
 		res, err := calamp.Solve(context.Background(), &calamp.Problem{
 			W: op, Y: &y, Sensors: ids, Prior: signal, Channel: channel.Gain{Prior: channel.Uniform(0.8, 1.2), NoiseVar: 1e-4},
 		}, nil)

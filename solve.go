@@ -342,13 +342,8 @@ func (r *run) result(d *diagnosis.Run) *Result {
 	if q, support := r.solver.Joint(); q != nil {
 		res.jointGain = r.solver.JointGain()
 		res.ownRows, res.rowsThere = r.solver.OwnRows()
-		switch l := r.problem.Prior.(type) { // with what the rows have learned
-		case prior.LearnedGaussBernoulli:
-			l.GaussBernoulli = model.Prior.(prior.GaussBernoulli)
-			res.Prior = l
-		case prior.LearnedComplexGaussBernoulli:
-			l.ComplexGaussBernoulli = model.Prior.(prior.ComplexGaussBernoulli)
-			res.Prior = l
+		if asked, ok := r.problem.Prior.(prior.Slabbed); ok { // with what the rows have learned
+			res.Prior = model.Prior.(prior.Slabbed).Learning(asked.Learned())
 		}
 		res.SignalCov, res.Support = signalCov(q.Cov, s.P, s.Columns()), slices.Clone(support)
 		res.SignalCov.Scale(q.MeanSize(), res.SignalCov)

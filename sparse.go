@@ -67,8 +67,7 @@ func (a *try) mayBeDense() bool {
 	if a.res.Support != nil || a.problem.rows != nil || a.problem.NoiseVar != nil || !channel.Additive(a.problem.Channel) {
 		return false
 	}
-	switch a.problem.Prior.(type) {
-	case prior.Groups, prior.LearnedGroups, prior.Network, prior.LearnedNetwork:
+	if _, varied := a.problem.Prior.(prior.Varied); varied {
 		return false
 	}
 	if slices.ContainsFunc(a.res.Warnings, func(w Warning) bool { return w.Code == OnlyNoise || w.Code == NotMixed }) {

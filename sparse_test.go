@@ -65,5 +65,5 @@ func learnedProblem(t *testing.T, w operator.Operator, y *mat.Dense) *calamp.Pro
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &calamp.Problem{W: w, Y: y, Channel: gain, Prior: prior.LearnedGaussBernoulli{GaussBernoulli: signal, Learn: prior.Density | prior.SignalMean | prior.SignalVar}}
+	return &calamp.Problem{W: w, Y: y, Channel: gain, Prior: signal.Learning(prior.Density | prior.SignalMean | prior.SignalVar)}
 }

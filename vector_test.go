@@ -98,7 +98,7 @@ func TestVectorAMPWithHoles(t *testing.T) {
 func TestVectorAMPLearnsTheModel(t *testing.T) {
 	in := drawBehind(t, "condition:30", vectorTeacher, 5)
 	p := vectorTeacher.Problem(in)
-	p.Prior = prior.LearnedGaussBernoulli{GaussBernoulli: prior.GaussBernoulli{Density: 0.3, SignalVar: 1}, Learn: prior.Density}
+	p.Prior = prior.GaussBernoulli{Density: 0.3, SignalVar: 1, Learn: prior.Density}
 	p.Channel = channel.Gain{Prior: vectorTeacher.Gain, NoiseVar: 0}
 	res := solve(t, p, &calamp.Options{Learn: calamp.Learn{Noise: true}})
 	score := calamp.Score(res.X, res.S, in.Truth)

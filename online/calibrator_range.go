@@ -292,8 +292,8 @@ func (c *Calibrator) rescaleModel(m *Model, f float64) {
 // scaleLearned reports whether the signals' own scale is learned: then they say nothing of
 // the common one.
 func (c *Calibrator) scaleLearned() bool {
-	p, ok := c.sample.Model().Prior.(prior.Learner)
-	return ok && p.LearnsScale()
+	p := prior.LearnerOf(c.sample.Model().Prior)
+	return p != nil && p.LearnsScale()
 }
 
 // hearsSignals reports whether what the signals' variance says of the common scale is summed up.

@@ -150,7 +150,7 @@ func complexCalibrator(t testing.TB, te teacher.Complex, in *teacher.ComplexInst
 	noise := te.NoiseVar
 	if opt.LearnNoise {
 		unknown := prior.ComplexGaussBernoulli{Density: math.NaN(), SignalVar: math.NaN()}
-		signal, noise = prior.LearnedComplexGaussBernoulli{ComplexGaussBernoulli: unknown, Learn: prior.Density | prior.SignalVar}, math.NaN()
+		signal, noise = unknown.Learning(prior.Density|prior.SignalVar), math.NaN()
 	}
 	c, err := NewCalibrator(in.W, signal, channel.ComplexGain{Prior: te.Gain, NoiseVar: noise}, &opt)
 	if err != nil {

@@ -48,7 +48,7 @@ func extremeStreams(t testing.TB) []extremeStream {
 	look := calamp.Outliers{Look: true}
 	nan := math.NaN()
 	gain, unknown := channel.Gain{Prior: te.Gain, NoiseVar: te.NoiseVar}, channel.Gain{Prior: te.Gain, NoiseVar: nan}
-	learned := prior.LearnedGaussBernoulli{GaussBernoulli: prior.GaussBernoulli{Density: nan, SignalMean: nan, SignalVar: nan}, Learn: prior.Density | prior.SignalMean | prior.SignalVar}
+	learned := prior.GaussBernoulli{Density: nan, SignalMean: nan, SignalVar: nan, Learn: prior.Density | prior.SignalMean | prior.SignalVar}
 	offsets := channel.Offset{Prior: channel.OffsetPrior{Gain: te.Gain, SD: 0.3}, NoiseVar: te.NoiseVar}
 	all := []extremeStream{
 		real("known", te.Signal, gain, Options{}),

@@ -33,7 +33,7 @@ var farOut = gainkind.Kind{Name: "CCD-like, 2 % far out", Draw: func(rng *rand.R
 func instrumentStream(t testing.TB, kind gainkind.Kind, te teacher.Teacher, seed uint64) (c *online.Calibrator, s stream, rejected, ever int) {
 	s = newStream(t, te, seed)
 	kind.Spread(s.Instance, seed)
-	nothing := prior.LearnedGaussBernoulli{GaussBernoulli: prior.GaussBernoulli{Density: math.NaN(), SignalMean: math.NaN(), SignalVar: math.NaN()}, Learn: prior.Density | prior.SignalMean | prior.SignalVar}
+	nothing := prior.GaussBernoulli{Density: math.NaN(), SignalMean: math.NaN(), SignalVar: math.NaN(), Learn: prior.Density | prior.SignalMean | prior.SignalVar}
 	c, err := online.NewCalibrator(s.W, nothing, channel.Gain{Prior: instrumentRange, NoiseVar: math.NaN()},
 		&online.Options{LearnNoise: true, Outliers: calamp.Outliers{Look: true}, Settings: solver.Settings{Threads: 1}})
 	if err != nil {

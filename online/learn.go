@@ -88,7 +88,7 @@ type learner struct {
 // newLearner returns what learns the prior's parameters and the noise, or nil where
 // nothing is to be learned, and the model without NaN.
 func newLearner(m amp.Model, opt *Options) (*learner, amp.Model, error) {
-	_, learned := m.Prior.(prior.Learner)
+	learned := prior.LearnerOf(m.Prior) != nil
 	if !learned && !opt.LearnNoise {
 		return nil, m, nil
 	}
@@ -190,8 +190,9 @@ func (l *learner) guess(c *Calibrator, y *mat.Dense) (*Model, error) {
 	}
 	lo, hi := c.sample.Calibration().Range()
 	signal, family := m.GaussBernoulli()
-	groups, grouped := c.sample.Model().Prior.(prior.LearnedGroups)
-	network, deep := c.sample.Model().Prior.(prior.LearnedNetwork)
+	groups, grouped := c.sample.Model().Prior.(prior.Groups)
+	network, deep := prior.NetworkOf(c.sample.Model().Prior)
+	grouped, deep = grouped && groups.Learns(), deep && network.Learns()
 	switch {
 	case deep: // whose latents have the parameters
 		signal = prior.GaussBernoulli{Density: math.NaN(), SignalMean: math.NaN(), SignalVar: math.NaN()}
@@ -219,7 +220,7 @@ func (l *learner) guess(c *Calibrator, y *mat.Dense) (*Model, error) {
 
 // latentsOf are the parameters of latents where those of signals that come out of them were guessed: of the same density, of mean zero, and of the
 // variance that gives signals of this mean square.
-func latentsOf(n prior.LearnedNetwork, given []float64, signal prior.GaussBernoulli) ([]float64, error) {
+func latentsOf(n prior.Network, given []float64, signal prior.GaussBernoulli) ([]float64, error) {
 	values, open := slices.Clone(given), false
 	for j, v := range values { // of each group
 		if math.IsNaN(v) {
@@ -233,7 +234,7 @@ func latentsOf(n prior.LearnedNetwork, given []float64, signal prior.GaussBernou
 	if err != nil {
 		return nil, err
 	}
-	balanced := p.(prior.LearnedNetwork).Balanced(prior.Square(signal)).Values()
+	balanced := p.(prior.Learner).Balanced(prior.Square(signal)).Values()
 	for j, v := range given {
 		if !math.IsNaN(v) {
 			balanced[j] = v

@@ -31,10 +31,7 @@ func knowingNothing(t *testing.T, te teacher.Teacher, in *teacher.Instance, opt 
 	t.Helper()
 	nan := math.NaN()
 	opt.LearnNoise = true
-	c, err := NewCalibrator(in.W, prior.LearnedGaussBernoulli{
-		GaussBernoulli: prior.GaussBernoulli{Density: nan, SignalMean: nan, SignalVar: nan},
-		Learn:          prior.Density | prior.SignalMean | prior.SignalVar,
-	}, channel.Gain{Prior: te.Gain, NoiseVar: nan}, &opt)
+	c, err := NewCalibrator(in.W, prior.GaussBernoulli{Density: nan, SignalMean: nan, SignalVar: nan, Learn: prior.Density | prior.SignalMean | prior.SignalVar}, channel.Gain{Prior: te.Gain, NoiseVar: nan}, &opt)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +157,7 @@ func TestMixtureIsLearnedAndResumes(t *testing.T) {
 		t.Skip("a whole stream: leave out -short")
 	}
 	te, in := learningStream(t, 1e-4, 12)
-	start := prior.LearnedMixture{Mixture: prior.Mixture{Components: []prior.Component{{Weight: 0.3, Mean: 1, Var: 1}, {Weight: 0.1, Mean: -1, Var: 1}}}}
+	start := prior.Mixture{Components: []prior.Component{{Weight: 0.3, Mean: 1, Var: 1}, {Weight: 0.1, Mean: -1, Var: 1}}, Learn: true}
 	all, a := resumed(t, in, te.P, func() *Calibrator {
 		c, err := NewCalibrator(in.W, start, channel.Gain{Prior: te.Gain, NoiseVar: math.NaN()}, &Options{LearnNoise: true})
 		if err != nil {
@@ -176,7 +173,7 @@ func TestMixtureIsLearnedAndResumes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := learned.(prior.LearnedMixture)
+	p := learned.(prior.Mixture)
 	if math.Abs(p.Density()-te.Signal.Density) > 0.05 || math.Abs(m.NoiseVar/te.NoiseVar-1) > 0.3 {
 		t.Errorf("learned %+v and noise %g", p, m.NoiseVar)
 	}
@@ -198,7 +195,7 @@ func TestStreamCannotLearn(t *testing.T) {
 
 func TestIdentityOfALearnedModel(t *testing.T) {
 	te, in := learningStream(t, 1e-4, 1)
-	free := prior.LearnedGaussBernoulli{GaussBernoulli: te.Signal, Learn: prior.Density}
+	free := te.Signal.Learning(prior.Density)
 	id, err := Identify(in.W, free, channel.Gain{Prior: te.Gain, NoiseVar: 1}, &Options{LearnNoise: true})
 	if err != nil {
 		t.Fatal(err)

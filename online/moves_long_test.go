@@ -45,7 +45,7 @@ func TestLongStreamDelays(t *testing.T) {
 func (l *late) free(t testing.TB, opt online.Options) *online.Calibrator {
 	nan := math.NaN()
 	opt.LearnNoise = true
-	signal := prior.LearnedGaussBernoulli{GaussBernoulli: prior.GaussBernoulli{Density: nan, SignalMean: nan, SignalVar: nan}, Learn: prior.Density | prior.SignalMean | prior.SignalVar}
+	signal := prior.GaussBernoulli{Density: nan, SignalMean: nan, SignalVar: nan, Learn: prior.Density | prior.SignalMean | prior.SignalVar}
 	c, err := online.NewCalibrator(l.given, signal, channel.Gain{Prior: channel.Uniform(0.8, 1.2), NoiseVar: nan}, &opt)
 	if err != nil {
 		t.Fatal(err)

@@ -89,12 +89,12 @@ func TestNetworkStream(t *testing.T) {
 	learned := known
 	learned.NoiseVar = math.NaN()
 	nan := math.NaN()
-	latents := prior.LearnedGaussBernoulli{GaussBernoulli: prior.GaussBernoulli{Density: nan, SignalMean: nan, SignalVar: nan}, Learn: prior.Density | prior.SignalMean | prior.SignalVar}
+	latents := prior.GaussBernoulli{Density: nan, SignalMean: nan, SignalVar: nan, Learn: prior.Density | prior.SignalMean | prior.SignalVar}
 	for _, c := range []struct {
 		prior   prior.Prior
 		channel channel.Gain
 		opt     online.Options
-	}{{network, known, online.Options{}}, {prior.LearnedNetwork{Network: network.WithLatents(latents)}, learned, online.Options{LearnNoise: true}}} {
+	}{{network, known, online.Options{}}, {network.WithLatents(latents), learned, online.Options{LearnNoise: true}}} {
 		calibrator, err := online.NewCalibrator(in.W, c.prior, c.channel, &c.opt)
 		if err != nil {
 			t.Fatal(err)

@@ -25,7 +25,7 @@ func TestGivenNoiseThatDoesNotHold(t *testing.T) {
 		{"grows", 20, true, prior.GaussBernoulli{Density: 0.15, SignalVar: 1}},
 		{"was wrong", 0, true, prior.GaussBernoulli{Density: 0.15, SignalVar: 1}},
 		{"holds", 99, false, prior.GaussBernoulli{Density: 0.15, SignalVar: 1}},
-		{"grows, signals learned", 20, true, prior.LearnedGaussBernoulli{GaussBernoulli: prior.GaussBernoulli{Density: 0.1, SignalVar: 2}, Learn: prior.Density | prior.SignalVar}},
+		{"grows, signals learned", 20, true, prior.GaussBernoulli{Density: 0.1, SignalVar: 2, Learn: prior.Density | prior.SignalVar}},
 	} {
 		w := newWorld(t, 160, 200, 3)
 		calibrator := func() *online.Calibrator {

@@ -91,7 +91,7 @@ func offsetCalibrator(t testing.TB, in *teacher.Instance, learn bool) *Calibrato
 	var signal prior.Prior = offsetStream.Signal
 	noise := offsetStream.NoiseVar
 	if learn {
-		signal = prior.LearnedGaussBernoulli{GaussBernoulli: prior.GaussBernoulli{Density: math.NaN(), SignalMean: math.NaN(), SignalVar: 1}, Learn: prior.Density | prior.SignalMean}
+		signal = prior.GaussBernoulli{Density: math.NaN(), SignalMean: math.NaN(), SignalVar: 1, Learn: prior.Density | prior.SignalMean}
 		noise = math.NaN()
 	}
 	g := channel.Offset{Prior: channel.OffsetPrior{Gain: offsetStream.Gain, SD: 0.3}, NoiseVar: noise}

@@ -52,7 +52,7 @@ type Options struct {
 	Anchor calamp.Anchor
 
 	// LearnNoise learns the noise variance along the stream, as a
-	// [prior.LearnedGaussBernoulli] is learned, whatever this says. Learning
+	// [prior.Learner] learns, whatever this says. Learning
 	// starts from the values given, or, where they are NaN, from the moments of
 	// the first sample.
 	LearnNoise bool

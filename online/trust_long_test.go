@@ -59,10 +59,7 @@ func newWorld(t testing.TB, m, n int, seed uint64) *world {
 func (w *world) calibrator(t testing.TB, opt online.Options) *online.Calibrator {
 	t.Helper()
 	opt.LearnNoise, opt.Threads, opt.Outliers.Look = opt.NoiseVar == nil, 1, !w.trusting
-	p := prior.LearnedGaussBernoulli{
-		GaussBernoulli: prior.GaussBernoulli{Density: math.NaN(), SignalVar: math.NaN()},
-		Learn:          prior.Density | prior.SignalVar,
-	}
+	p := prior.GaussBernoulli{Density: math.NaN(), SignalVar: math.NaN(), Learn: prior.Density | prior.SignalVar}
 	var g channel.Calibrating = channel.Gain{Prior: channel.Uniform(0.8, 1.2), NoiseVar: math.NaN()}
 	if w.offset != nil {
 		g = channel.Offset{Prior: channel.OffsetPrior{Gain: channel.Uniform(0.8, 1.2), SD: math.NaN()}, NoiseVar: math.NaN()}

@@ -37,11 +37,13 @@ func ColumnsOf(p Prior) int {
 type ComplexGaussBernoulli struct {
 	Density   float64 // ρ, in (0, 1]
 	SignalVar float64 // v > 0, of both parts together
+
+	Learn Parameters // those that are learned, from these values on
 }
 
 // part is the prior of each part alone: both are zero together, or neither is.
 func (g ComplexGaussBernoulli) part() GaussBernoulli {
-	return GaussBernoulli{Density: g.Density, SignalVar: 0.5 * g.SignalVar}
+	return GaussBernoulli{Density: g.Density, SignalVar: 0.5 * g.SignalVar, Learn: g.Learn}
 }
 
 // Validate reports a parameter that describes no distribution.
@@ -56,8 +58,11 @@ func (g ComplexGaussBernoulli) Variance() float64 { return 0.5 * g.Density * g.S
 // NonZero implements [Sparse]: ρ.
 func (g ComplexGaussBernoulli) NonZero() float64 { return g.Density }
 
-// Name implements [Named].
+// Name implements [Named]. Where learning starts is forgotten soon, and not in it.
 func (g ComplexGaussBernoulli) Name() string {
+	if g.Learn != 0 {
+		return "complex, each part " + g.part().Name()
+	}
 	return fmt.Sprintf("complex gauss-bernoulli density=%g variance=%g", g.Density, g.SignalVar)
 }
 
@@ -69,8 +74,8 @@ func (g ComplexGaussBernoulli) WithValues(v []float64) (Prior, error) {
 	if len(v) != 2 {
 		return nil, fmt.Errorf("%d values for the two parameters of a complex Gauss–Bernoulli prior", len(v))
 	}
-	to := ComplexGaussBernoulli{Density: v[0], SignalVar: v[1]}
-	return to, to.Validate()
+	g.Density, g.SignalVar = v[0], v[1]
+	return g, g.Validate()
 }
 
 // Scaled implements [Scalable].
@@ -175,61 +180,58 @@ func (g ComplexGaussBernoulli) Sample(rng *rand.Rand) complex128 {
 // Slab implements [Slabbed]: the variance is that of both parts together.
 func (g ComplexGaussBernoulli) Slab() (mean, variance float64) { return 0, g.SignalVar }
 
-// ComplexPrior is the prior itself. [LearnedComplexGaussBernoulli] has the method, too:
-// so code that is only for these two finds both.
-func (g ComplexGaussBernoulli) ComplexPrior() ComplexGaussBernoulli { return g }
-
-// LearnedComplexGaussBernoulli is a [ComplexGaussBernoulli] prior of which the parameters Learn, [Density] and
-// [SignalVar], are learned. Its values are those that learning starts from.
-type LearnedComplexGaussBernoulli struct {
-	ComplexGaussBernoulli
-	Learn Parameters
+// WithSlab implements [Slabbed].
+func (g ComplexGaussBernoulli) WithSlab(_, variance float64) Slabbed {
+	g.SignalVar = variance
+	return g
 }
 
-// learned is the prior of a part alone: what both have in common is the same.
-func (g LearnedComplexGaussBernoulli) learned() LearnedGaussBernoulli {
-	return LearnedGaussBernoulli{g.part(), g.Learn}
+// SlabSD implements [Slabbed].
+func (g ComplexGaussBernoulli) SlabSD(entries float64) (ofMean, ofVar float64) {
+	return math.Sqrt(g.SignalVar / entries), g.SignalVar * math.Sqrt(2/entries)
+}
+
+// ComplexPrior is the prior with nothing of it learned. A prior that has one within has the method, too:
+// so code that is only for these two finds both.
+func (g ComplexGaussBernoulli) ComplexPrior() ComplexGaussBernoulli {
+	g.Learn = 0
+	return g
+}
+
+// Parameters implements [Slabbed].
+func (g ComplexGaussBernoulli) Parameters() Parameters { return Density | SignalVar }
+
+// Learned implements [Slabbed].
+func (g ComplexGaussBernoulli) Learned() Parameters { return g.Learn }
+
+// Learning implements [Slabbed].
+func (g ComplexGaussBernoulli) Learning(which Parameters) Slabbed {
+	g.Learn = which & g.Parameters()
+	return g
 }
 
 // withPart takes the density and the variance of a part.
-func (g LearnedComplexGaussBernoulli) withPart(p GaussBernoulli) LearnedComplexGaussBernoulli {
+func (g ComplexGaussBernoulli) withPart(p GaussBernoulli) ComplexGaussBernoulli {
 	g.Density, g.SignalVar = p.Density, 2*p.SignalVar
 	return g
 }
 
-// Name implements [Named].
-func (g LearnedComplexGaussBernoulli) Name() string {
-	return "complex, each part " + g.learned().Name()
-}
+// Learns says whether anything is learned.
+func (g ComplexGaussBernoulli) Learns() bool { return g.Learn != 0 }
 
 // LearnsScale implements [Learner].
-func (g LearnedComplexGaussBernoulli) LearnsScale() bool { return g.learned().LearnsScale() }
-
-// Scaled implements [Scalable].
-func (g LearnedComplexGaussBernoulli) Scaled(c float64) Prior {
-	g.SignalVar *= c * c
-	return g
-}
-
-// WithValues implements [Parametric].
-func (g LearnedComplexGaussBernoulli) WithValues(v []float64) (Prior, error) {
-	p, err := g.ComplexGaussBernoulli.WithValues(v)
-	if err == nil {
-		g.ComplexGaussBernoulli = p.(ComplexGaussBernoulli)
-	}
-	return g, err
-}
+func (g ComplexGaussBernoulli) LearnsScale() bool { return g.part().LearnsScale() }
 
 // Balanced implements [Learner]; square is that of a part.
-func (g LearnedComplexGaussBernoulli) Balanced(square float64) Learner {
-	return g.withPart(g.learned().Balanced(square).(LearnedGaussBernoulli).GaussBernoulli)
+func (g ComplexGaussBernoulli) Balanced(square float64) Learner {
+	return g.withPart(g.part().Balanced(square).(GaussBernoulli)) // which returns its own kind
 }
 
 // Refit implements [Learner]: the first half of lambda and sigma are real parts, the second the imaginary parts of
 // the same entries, as for Posterior. With π the probability that an entry is not zero, and m and u the mean and
 // the variance of each part if it is not, a step of expectation–maximisation is ρ = Σπ/n, v = Σπ(|m|²+2u)/Σπ.
-func (g LearnedComplexGaussBernoulli) Refit(lambda, sigma []float64, step float64) (next Learner, change float64) {
-	fit := g.ComplexGaussBernoulli
+func (g ComplexGaussBernoulli) Refit(lambda, sigma []float64, step float64) (next Learner, change float64) {
+	fit := g
 	for range refitSteps {
 		fit = fit.expected(g.Learn, lambda, sigma)
 	}

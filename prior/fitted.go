@@ -7,19 +7,6 @@ import (
 	"github.com/calamp/calamp/internal/quadrature"
 )
 
-// LearnedNonNegative is a [NonNegative] prior of which the parameters Learn are learned. Its values are those that
-// learning starts from.
-type LearnedNonNegative struct {
-	NonNegative
-	Learn Parameters
-}
-
-// LearnedLaplace is a [Laplace] prior of which the parameters Learn, [Density] and [SignalVar], are learned.
-type LearnedLaplace struct {
-	Laplace
-	Learn Parameters
-}
-
 // moments are sums over entries on which fields have information: over their number, and, each with the probability πᵢ that it is
 // not zero, over 1, x, |x| and x².
 type moments struct{ entries, on, first, absolute, second float64 }
@@ -121,43 +108,47 @@ func (n NonNegative) expected(learn Parameters, lambda, sigma []float64) NonNega
 // shape is a Gauss–Bernoulli prior with the same moments, for distances.
 func (n NonNegative) shape() GaussBernoulli {
 	mean, variance := n.cut()
-	return GaussBernoulli{n.Density, mean, variance}
+	return GaussBernoulli{Density: n.Density, SignalMean: mean, SignalVar: variance}
 }
 
-// Name implements [Named].
-func (n LearnedNonNegative) Name() string {
-	return "nonnegative, of " + LearnedGaussBernoulli{GaussBernoulli(n.NonNegative), n.Learn}.Name()
-}
+// Parameters implements [Slabbed].
+func (n NonNegative) Parameters() Parameters { return Density | SignalMean | SignalVar }
 
-// LearnsScale implements [Learner].
-func (n LearnedNonNegative) LearnsScale() bool { return n.Learn&SignalVar != 0 }
+// Learned implements [Slabbed].
+func (n NonNegative) Learned() Parameters { return n.Learn }
 
-// Scaled implements [Scalable].
-func (n LearnedNonNegative) Scaled(c float64) Prior {
-	n.NonNegative = n.NonNegative.Scaled(c).(NonNegative)
+// Learning implements [Slabbed].
+func (n NonNegative) Learning(which Parameters) Slabbed {
+	n.Learn = which
 	return n
 }
 
+// Learns says whether anything is learned.
+func (n NonNegative) Learns() bool { return n.Learn != 0 }
+
+// LearnsScale implements [Learner].
+func (n NonNegative) LearnsScale() bool { return n.Learn&SignalVar != 0 }
+
 // Values implements [Parametric]: density, mean and variance.
-func (n LearnedNonNegative) Values() []float64 { return GaussBernoulli(n.NonNegative).Values() }
+func (n NonNegative) Values() []float64 { return GaussBernoulli(n).Values() }
 
 // WithValues implements [Parametric].
-func (n LearnedNonNegative) WithValues(v []float64) (Prior, error) {
-	p, err := GaussBernoulli(n.NonNegative).WithValues(v)
+func (n NonNegative) WithValues(v []float64) (Prior, error) {
+	p, err := GaussBernoulli(n).WithValues(v)
 	if err == nil {
-		n.NonNegative = NonNegative(p.(GaussBernoulli))
+		n = NonNegative(p.(GaussBernoulli))
 	}
 	return n, err
 }
 
-// Balanced implements [Learner]: as [LearnedGaussBernoulli.Balanced].
-func (n LearnedNonNegative) Balanced(square float64) Learner {
+// Balanced implements [Learner]: as [GaussBernoulli.Balanced].
+func (n NonNegative) Balanced(square float64) Learner {
 	mean, variance := n.cut()
 	ratio := square / (n.Density * (variance + mean*mean))
 	switch {
 	case ratio > 0.5 && ratio < 2 || !(ratio > 0) || math.IsInf(ratio, 1):
 	case n.Learn&(SignalMean|SignalVar) == SignalMean|SignalVar, n.Learn&SignalVar != 0 && n.SignalMean == 0:
-		n.NonNegative = n.NonNegative.Scaled(math.Sqrt(ratio)).(NonNegative)
+		return n.times(math.Sqrt(ratio))
 	case n.Learn&Density != 0:
 		n.Density = min(ratio*n.Density, max(0.5, n.Density))
 	}
@@ -165,16 +156,14 @@ func (n LearnedNonNegative) Balanced(square float64) Learner {
 }
 
 // Refit implements [Learner].
-func (n LearnedNonNegative) Refit(lambda, sigma []float64, step float64) (next Learner, change float64) {
-	fit := n.NonNegative
+func (n NonNegative) Refit(lambda, sigma []float64, step float64) (next Learner, change float64) {
+	fit := n
 	for range refitSteps {
 		fit = fit.expected(n.Learn, lambda, sigma)
 	}
-	to := n
-	if step == 1 {
-		to.NonNegative = fit // from nothing of the former one, which may be far in the tail
-	} else {
-		to.NonNegative = NonNegative(GaussBernoulli(n.NonNegative).towards(GaussBernoulli(fit), step))
+	to := fit // from nothing of the former one, which may be far in the tail
+	if step != 1 {
+		to = NonNegative(GaussBernoulli(n).towards(GaussBernoulli(fit), step))
 	}
 	return to, to.shape().distance(n.shape(), float64(len(lambda)))
 }
@@ -194,36 +183,40 @@ func (l Laplace) expected(learn Parameters, lambda, sigma []float64) Laplace {
 	return l
 }
 
-// Name implements [Named].
-func (l LearnedLaplace) Name() string {
-	return fmt.Sprintf("laplace, of %s", l.gaussian().Name())
-}
-
-// gaussian is the learned Gauss–Bernoulli prior with the same parameters.
-func (l LearnedLaplace) gaussian() LearnedGaussBernoulli {
-	return LearnedGaussBernoulli{GaussBernoulli{Density: l.Density, SignalVar: l.SignalVar}, l.Learn &^ SignalMean}
+// gaussian is the Gauss–Bernoulli prior with the same parameters.
+func (l Laplace) gaussian() GaussBernoulli {
+	return GaussBernoulli{Density: l.Density, SignalVar: l.SignalVar, Learn: l.Learn}
 }
 
 // take takes the density and the variance of a Gauss–Bernoulli prior.
-func (l LearnedLaplace) take(g GaussBernoulli) LearnedLaplace {
+func (l Laplace) take(g GaussBernoulli) Laplace {
 	l.Density, l.SignalVar = g.Density, g.SignalVar
 	return l
 }
 
-// LearnsScale implements [Learner].
-func (l LearnedLaplace) LearnsScale() bool { return l.Learn&SignalVar != 0 }
+// Parameters implements [Slabbed].
+func (l Laplace) Parameters() Parameters { return Density | SignalVar }
 
-// Scaled implements [Scalable].
-func (l LearnedLaplace) Scaled(c float64) Prior {
-	l.SignalVar *= c * c
+// Learned implements [Slabbed].
+func (l Laplace) Learned() Parameters { return l.Learn }
+
+// Learning implements [Slabbed].
+func (l Laplace) Learning(which Parameters) Slabbed {
+	l.Learn = which & l.Parameters()
 	return l
 }
 
+// Learns says whether anything is learned.
+func (l Laplace) Learns() bool { return l.Learn != 0 }
+
+// LearnsScale implements [Learner].
+func (l Laplace) LearnsScale() bool { return l.Learn&SignalVar != 0 }
+
 // Values implements [Parametric]: density and variance.
-func (l LearnedLaplace) Values() []float64 { return []float64{l.Density, l.SignalVar} }
+func (l Laplace) Values() []float64 { return []float64{l.Density, l.SignalVar} }
 
 // WithValues implements [Parametric].
-func (l LearnedLaplace) WithValues(v []float64) (Prior, error) {
+func (l Laplace) WithValues(v []float64) (Prior, error) {
 	if len(v) != 2 {
 		return l, fmt.Errorf("%d values for density and variance", len(v))
 	}
@@ -232,17 +225,17 @@ func (l LearnedLaplace) WithValues(v []float64) (Prior, error) {
 }
 
 // Balanced implements [Learner].
-func (l LearnedLaplace) Balanced(square float64) Learner {
-	return l.take(l.gaussian().Balanced(square).(LearnedGaussBernoulli).GaussBernoulli)
+func (l Laplace) Balanced(square float64) Learner {
+	return l.take(l.gaussian().Balanced(square).(GaussBernoulli)) // which returns its own kind
 }
 
 // Refit implements [Learner].
-func (l LearnedLaplace) Refit(lambda, sigma []float64, step float64) (next Learner, change float64) {
-	fit := l.Laplace
+func (l Laplace) Refit(lambda, sigma []float64, step float64) (next Learner, change float64) {
+	fit := l
 	for range refitSteps {
 		fit = fit.expected(l.Learn, lambda, sigma)
 	}
-	from := l.gaussian().GaussBernoulli
-	to := l.take(from.towards(GaussBernoulli{Density: fit.Density, SignalVar: fit.SignalVar}, step))
+	from := l.gaussian()
+	to := l.take(from.towards(fit.gaussian(), step))
 	return to, to.gaussian().distance(from, float64(len(lambda)))
 }

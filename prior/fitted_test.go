@@ -9,23 +9,23 @@ import (
 // TestRefitOfOtherPriors: what is learned from fields comes near what they were drawn from, is likelier than it, and parameters
 // that are fixed stay.
 func TestRefitOfOtherPriors(t *testing.T) {
-	positive := func(density, mean, variance float64, learn Parameters) LearnedNonNegative {
-		return LearnedNonNegative{NonNegative{density, mean, variance}, learn}
+	positive := func(density, mean, variance float64, learn Parameters) NonNegative {
+		return NonNegative{Density: density, SignalMean: mean, SignalVar: variance, Learn: learn}
 	}
 	for name, c := range map[string]struct {
 		truth Sampler
 		start Learner
 	}{
-		"half Gaussians":          {NonNegative{0.2, 0, 2}, positive(0.6, 0.3, 0.2, Density|SignalMean|SignalVar)},
-		"far from zero":           {NonNegative{0.2, 3, 0.5}, positive(0.6, 0, 1, Density|SignalMean|SignalVar)},
-		"nearly exponential":      {NonNegative{0.3, -4, 4}, positive(0.1, 0, 1, Density|SignalMean|SignalVar)},
-		"mean given":              {NonNegative{0.2, 1, 2}, positive(0.6, 1, 0.2, Density|SignalVar)},
-		"mean given, below zero":  {NonNegative{0.4, -1, 2}, positive(0.6, -1, 0.5, Density|SignalVar)},
-		"variance given":          {NonNegative{0.2, 1, 2}, positive(0.6, 0, 2, Density|SignalMean)},
-		"density given":           {NonNegative{0.2, 1, 2}, positive(0.2, 0, 1, SignalMean|SignalVar)},
-		"Laplace":                 {Laplace{0.2, 2}, LearnedLaplace{Laplace{0.6, 0.3}, Density | SignalVar}},
-		"Laplace, variance given": {Laplace{0.2, 2}, LearnedLaplace{Laplace{0.6, 2}, Density}},
-		"Laplace, all of it open": {Laplace{0.9, 1}, LearnedLaplace{Laplace{0.1, 30}, Density | SignalVar}},
+		"half Gaussians":          {NonNegative{Density: 0.2, SignalMean: 0, SignalVar: 2}, positive(0.6, 0.3, 0.2, Density|SignalMean|SignalVar)},
+		"far from zero":           {NonNegative{Density: 0.2, SignalMean: 3, SignalVar: 0.5}, positive(0.6, 0, 1, Density|SignalMean|SignalVar)},
+		"nearly exponential":      {NonNegative{Density: 0.3, SignalMean: -4, SignalVar: 4}, positive(0.1, 0, 1, Density|SignalMean|SignalVar)},
+		"mean given":              {NonNegative{Density: 0.2, SignalMean: 1, SignalVar: 2}, positive(0.6, 1, 0.2, Density|SignalVar)},
+		"mean given, below zero":  {NonNegative{Density: 0.4, SignalMean: -1, SignalVar: 2}, positive(0.6, -1, 0.5, Density|SignalVar)},
+		"variance given":          {NonNegative{Density: 0.2, SignalMean: 1, SignalVar: 2}, positive(0.6, 0, 2, Density|SignalMean)},
+		"density given":           {NonNegative{Density: 0.2, SignalMean: 1, SignalVar: 2}, positive(0.2, 0, 1, SignalMean|SignalVar)},
+		"Laplace":                 {Laplace{Density: 0.2, SignalVar: 2}, Laplace{Density: 0.6, SignalVar: 0.3}.Learning(Density | SignalVar)},
+		"Laplace, variance given": {Laplace{Density: 0.2, SignalVar: 2}, Laplace{Density: 0.6, SignalVar: 2}.Learning(Density)},
+		"Laplace, all of it open": {Laplace{Density: 0.9, SignalVar: 1}, Laplace{Density: 0.1, SignalVar: 30}.Learning(Density | SignalVar)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(5, 6))
@@ -80,10 +80,10 @@ func TestRefitOfOtherPriorsDegenerate(t *testing.T) {
 		"huge":           {{1e150, -1e150}, {1, 1}},
 	} {
 		for _, p := range []Learner{
-			LearnedNonNegative{NonNegative{0.3, 0, 1}, Density | SignalMean | SignalVar},
-			LearnedNonNegative{NonNegative{0.3, 1, 1}, Density | SignalVar},
-			LearnedNonNegative{NonNegative{0.3, 0, 1}, Density | SignalMean},
-			LearnedLaplace{Laplace{0.3, 1}, Density | SignalVar},
+			NonNegative{Density: 0.3, SignalMean: 0, SignalVar: 1}.Learning(Density | SignalMean | SignalVar),
+			NonNegative{Density: 0.3, SignalMean: 1, SignalVar: 1}.Learning(Density | SignalVar),
+			NonNegative{Density: 0.3, SignalMean: 0, SignalVar: 1}.Learning(Density | SignalMean),
+			Laplace{Density: 0.3, SignalVar: 1}.Learning(Density | SignalVar),
 		} {
 			for range 20 {
 				var change float64

@@ -19,6 +19,8 @@ type GaussBernoulli struct {
 	Density    float64 // ρ, in (0, 1]
 	SignalMean float64 // x̄, mean of a non-zero entry
 	SignalVar  float64 // v > 0, variance of a non-zero entry
+
+	Learn Parameters // those that are learned, from these values on
 }
 
 // Gaussian returns the dense prior N(mean, variance).
@@ -50,20 +52,29 @@ func (g GaussBernoulli) square() float64 {
 	return g.Density * (g.SignalVar + g.SignalMean*g.SignalMean)
 }
 
-// Name implements [Named].
-func (g GaussBernoulli) Name() string {
-	return fmt.Sprintf("gauss-bernoulli density=%g mean=%g variance=%g", g.Density, g.SignalMean, g.SignalVar)
-}
-
 // NonZero implements [Sparse]: ρ.
 func (g GaussBernoulli) NonZero() float64 { return g.Density }
 
 // Slab implements [Slabbed].
 func (g GaussBernoulli) Slab() (mean, variance float64) { return g.SignalMean, g.SignalVar }
 
-// GaussBernoulliPrior is the prior itself. [LearnedGaussBernoulli] has the method, too:
+// WithSlab implements [Slabbed].
+func (g GaussBernoulli) WithSlab(mean, variance float64) Slabbed {
+	g.SignalMean, g.SignalVar = mean, variance
+	return g
+}
+
+// SlabSD implements [Slabbed].
+func (g GaussBernoulli) SlabSD(entries float64) (ofMean, ofVar float64) {
+	return math.Sqrt(g.SignalVar / entries), g.SignalVar * math.Sqrt(2/entries)
+}
+
+// GaussBernoulliPrior is the prior with nothing of it learned. A prior that has one within has the method, too:
 // it says whether a prior is of this family, whatever else it is.
-func (g GaussBernoulli) GaussBernoulliPrior() GaussBernoulli { return g }
+func (g GaussBernoulli) GaussBernoulliPrior() GaussBernoulli {
+	g.Learn = 0
+	return g
+}
 
 // Values implements [Parametric]: ρ, x̄ and v.
 func (g GaussBernoulli) Values() []float64 {
@@ -75,8 +86,8 @@ func (g GaussBernoulli) WithValues(v []float64) (Prior, error) {
 	if len(v) != 3 {
 		return nil, fmt.Errorf("%d values for the three parameters of a Gauss–Bernoulli prior", len(v))
 	}
-	to := GaussBernoulli{Density: v[0], SignalMean: v[1], SignalVar: v[2]}
-	return to, to.Validate()
+	g.Density, g.SignalMean, g.SignalVar = v[0], v[1], v[2]
+	return g, g.Validate()
 }
 
 // Scaled implements [Scalable].
@@ -84,7 +95,8 @@ func (g GaussBernoulli) Scaled(c float64) Prior { return g.Times(c) }
 
 // Times returns the distribution of c·x.
 func (g GaussBernoulli) Times(c float64) GaussBernoulli {
-	return GaussBernoulli{Density: g.Density, SignalMean: c * g.SignalMean, SignalVar: c * c * g.SignalVar}
+	g.SignalMean, g.SignalVar = c*g.SignalMean, c*c*g.SignalVar
+	return g
 }
 
 // Posterior implements [Prior].

@@ -54,6 +54,19 @@ func Square(p Prior) float64 {
 type Groups struct {
 	kinds  []GaussBernoulli // of the groups
 	layout *layout
+
+	Learn Parameters // those that are learned of every group, from these values on
+
+	// Shared, if it is not nil, makes groups share what is learned: those with the same
+	// number in it. They differ in fixed parameters, such as a variance that is known for
+	// each entry.
+	Shared []int
+}
+
+// with is g with other kinds.
+func (g Groups) with(kinds []GaussBernoulli) Groups {
+	g.kinds = kinds
+	return g
 }
 
 // layout is which entries are of which group. Copies of a prior share it.
@@ -86,7 +99,7 @@ func ByGroup(of []int, kinds []GaussBernoulli) (Groups, error) {
 	l.works.New = func() any {
 		return &fields{make([]float64, most), make([]float64, most), make([]float64, most), make([]float64, most)}
 	}
-	return Groups{slices.Clone(kinds), l}, nil
+	return Groups{kinds: slices.Clone(kinds), layout: l}, nil
 }
 
 // Of returns the group of every entry (N). It is the prior's own: do not change it.
@@ -100,9 +113,12 @@ func (g Groups) Fraction(j int) float64 {
 	return float64(len(g.layout.members[j])) / float64(len(g.layout.of))
 }
 
-// GroupsPrior is the prior itself. [LearnedGroups] has the method, too: it says whether a
+// GroupsPrior is the prior with nothing of it learned. A prior that has one within has the method, too: it says whether a
 // prior is of this family.
-func (g Groups) GroupsPrior() Groups { return g }
+func (g Groups) GroupsPrior() Groups {
+	g.Learn, g.Shared = 0, nil
+	return g
+}
 
 // Entries implements [Varied].
 func (g Groups) Entries() int { return len(g.layout.of) }
@@ -145,9 +161,21 @@ func (g Groups) NonZero() float64 { return g.over(GaussBernoulli.NonZero) }
 // Square is the mean of E x² over all entries.
 func (g Groups) Square() float64 { return g.over(GaussBernoulli.square) }
 
-// Name implements [Named].
+// Name implements [Named]. Where learning starts is forgotten soon, and not in it.
 func (g Groups) Name() string {
-	return fmt.Sprintf("gauss-bernoulli groups=%d entries=%s values=%x", len(g.kinds), g.layout.name(), sumOf(g.Values()))
+	given, learned := g.Values(), ""
+	if g.Learn != 0 {
+		learned = fmt.Sprintf(" learned=%d", g.Learn)
+	}
+	for j := range given {
+		if g.Learn&(1<<(j%3)) != 0 {
+			given[j] = 0
+		}
+	}
+	for _, s := range g.Shared {
+		given = append(given, float64(s))
+	}
+	return fmt.Sprintf("gauss-bernoulli groups=%d entries=%s%s values=%x", len(g.kinds), g.layout.name(), learned, sumOf(given))
 }
 
 // name distinguishes layouts.
@@ -175,17 +203,12 @@ func (g Groups) Values() (v []float64) {
 
 // WithValues implements [Parametric].
 func (g Groups) WithValues(v []float64) (Prior, error) {
-	to, err := g.withValues(v)
-	return to, err
-}
-
-func (g Groups) withValues(v []float64) (Groups, error) {
 	if len(v) != 3*len(g.kinds) {
 		return g, fmt.Errorf("%d values for the parameters of %d groups, three each", len(v), len(g.kinds))
 	}
-	to := Groups{make([]GaussBernoulli, len(g.kinds)), g.layout}
+	to := g.with(make([]GaussBernoulli, len(g.kinds)))
 	for j := range to.kinds {
-		to.kinds[j] = GaussBernoulli{v[3*j], v[3*j+1], v[3*j+2]}
+		to.kinds[j] = GaussBernoulli{Density: v[3*j], SignalMean: v[3*j+1], SignalVar: v[3*j+2]}
 	}
 	return to, to.Validate()
 }
@@ -195,7 +218,7 @@ func (g Groups) Scaled(c float64) Prior { return g.Times(c) }
 
 // Times returns the distribution of c·x.
 func (g Groups) Times(c float64) Groups {
-	to := Groups{make([]GaussBernoulli, len(g.kinds)), g.layout}
+	to := g.with(make([]GaussBernoulli, len(g.kinds)))
 	for j, kind := range g.kinds {
 		to.kinds[j] = kind.Times(c)
 	}
@@ -281,59 +304,27 @@ func (g Groups) Sample(rng *rand.Rand) float64 {
 	return g.At(rng.IntN(g.Entries())).(Sampler).Sample(rng)
 }
 
-// LearnedGroups is a [Groups] prior of which the parameters Learn of every group are learned.
-// Its values are those that learning starts from.
-type LearnedGroups struct {
-	Groups
-	Learn Parameters
-
-	// Shared, if it is not nil, makes groups share what is learned: those with the same
-	// number in it. They differ in fixed parameters, such as a variance that is known for
-	// each entry.
-	Shared []int
+// Learning is the prior of which these parameters are learned of every group.
+func (g Groups) Learning(which Parameters) Groups {
+	g.Learn = which
+	return g
 }
 
-// Name implements [Named]. Where learning starts is forgotten soon, and not in it.
-func (g LearnedGroups) Name() string {
-	given := g.Values()
-	for j := range given {
-		if g.Learn&(1<<(j%3)) != 0 {
-			given[j] = 0
-		}
-	}
-	shared := make([]float64, len(g.Shared))
-	for j, s := range g.Shared {
-		shared[j] = float64(s)
-	}
-	return fmt.Sprintf("gauss-bernoulli groups=%d entries=%s learned=%d values=%x", len(g.kinds), g.layout.name(), g.Learn, sumOf(append(given, shared...)))
-}
+// Learns says whether anything is learned.
+func (g Groups) Learns() bool { return g.Learn != 0 }
 
 // LearnsScale implements [Learner].
-func (g LearnedGroups) LearnsScale() bool { return g.Learn&SignalVar != 0 }
-
-// Scaled implements [Scalable].
-func (g LearnedGroups) Scaled(c float64) Prior {
-	g.Groups = g.Times(c)
-	return g
-}
-
-// WithValues implements [Parametric].
-func (g LearnedGroups) WithValues(v []float64) (Prior, error) {
-	to, err := g.withValues(v)
-	g.Groups = to
-	return g, err
-}
+func (g Groups) LearnsScale() bool { return g.Learn&SignalVar != 0 }
 
 // Balanced implements [Learner]: every group is mended by the factor that all together need.
-func (g LearnedGroups) Balanced(square float64) Learner {
+func (g Groups) Balanced(square float64) Learner {
 	ratio := square / g.Square()
-	to := Groups{make([]GaussBernoulli, len(g.kinds)), g.layout}
+	to := g.with(make([]GaussBernoulli, len(g.kinds)))
 	for j, kind := range g.kinds {
-		own := LearnedGaussBernoulli{kind, g.Learn}.Balanced(ratio * kind.square())
-		to.kinds[j] = own.(LearnedGaussBernoulli).GaussBernoulli // whose Balanced returns its own kind
+		kind.Learn = g.Learn
+		to.kinds[j] = kind.Balanced(ratio * kind.square()).(GaussBernoulli).GaussBernoulliPrior() // whose Balanced returns its own kind
 	}
-	g.Groups = to
-	return g
+	return to
 }
 
 // Average is the mean of parameters such as [Groups.Values] returns, over all entries; NaN where
@@ -349,7 +340,7 @@ func (g Groups) Average(values []float64) (mean GaussBernoulli) {
 }
 
 // families lists the groups that share what is learned.
-func (g LearnedGroups) families() (list [][]int) {
+func (g Groups) families() (list [][]int) {
 	if g.Shared == nil {
 		for j := range g.kinds {
 			list = append(list, []int{j})
@@ -374,9 +365,9 @@ func (g LearnedGroups) families() (list [][]int) {
 const groupBallast = 1
 
 // Refit implements [Learner] by expectation–maximisation in every group.
-func (g LearnedGroups) Refit(lambda, sigma []float64, step float64) (next Learner, change float64) {
+func (g Groups) Refit(lambda, sigma []float64, step float64) (next Learner, change float64) {
 	g.checkWhole(lambda)
-	to := Groups{slices.Clone(g.kinds), g.layout}
+	to := g.with(slices.Clone(g.kinds))
 	for _, family := range g.families() {
 		var samples []sample
 		for _, j := range family {
@@ -391,8 +382,7 @@ func (g LearnedGroups) Refit(lambda, sigma []float64, step float64) (next Learne
 		}
 		change = max(change, movedBy(samples, g.kinds, to.kinds, family))
 	}
-	g.Groups = to
-	return g, change
+	return to, change
 }
 
 // movedBy is how far a family moved, in standard errors of what its fields can say of the

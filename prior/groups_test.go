@@ -10,7 +10,7 @@ import (
 // someGroups are three groups of nine entries, not in order, and fields of two signals.
 func someGroups(t testing.TB) (g Groups, lambda, sigma []float64) {
 	t.Helper()
-	g, err := ByGroup([]int{2, 0, 1, 1, 0, 2, 2, 2, 1}, []GaussBernoulli{{1, 0.5, 4}, {0.3, 0, 1}, {0.05, -1, 0.2}})
+	g, err := ByGroup([]int{2, 0, 1, 1, 0, 2, 2, 2, 1}, []GaussBernoulli{{Density: 1, SignalMean: 0.5, SignalVar: 4}, {Density: 0.3, SignalMean: 0, SignalVar: 1}, {Density: 0.05, SignalMean: -1, SignalVar: 0.2}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func TestGroupsAreTheirEntries(t *testing.T) {
 		t.Errorf("all values are below +Inf with probability %g, %g", below, upTo)
 	}
 	scaled := g.Scaled(3).(Groups)
-	if got := scaled.At(1).(GaussBernoulli); got != (GaussBernoulli{1, 1.5, 36}) {
+	if got := scaled.At(1).(GaussBernoulli); got != (GaussBernoulli{Density: 1, SignalMean: 1.5, SignalVar: 36}) {
 		t.Errorf("three times as large: %+v", got)
 	}
 	same, err := g.WithValues(g.Values())
@@ -65,7 +65,7 @@ func TestGroupsAreTheirEntries(t *testing.T) {
 func TestGroupsLearn(t *testing.T) {
 	g, lambda, sigma := someGroups(t)
 	all := Density | SignalMean | SignalVar
-	next, change := LearnedGroups{Groups: g, Learn: all}.Refit(lambda, sigma, 0.7)
+	next, change := g.Learning(all).Refit(lambda, sigma, 0.7)
 	if !(change > 0) {
 		t.Errorf("change %g", change)
 	}
@@ -75,25 +75,26 @@ func TestGroupsLearn(t *testing.T) {
 		for range refitSteps {
 			maximise(all, groupBallast, alone)
 		}
-		if got, want := next.(LearnedGroups).kinds[j], kind.towards(alone[0].g, 0.7); got != want {
+		if got, want := next.(Groups).kinds[j], kind.towards(alone[0].g, 0.7); got != want {
 			t.Errorf("group %d: %+v, alone %+v", j, got, want)
 		}
 	}
 
 	// The same distribution under two names is one, and fixed variances stay.
 	of := []int{0, 1, 0, 0, 1, 1, 0, 1, 0}
-	two, err := ByGroup(of, []GaussBernoulli{{0.5, 0.2, 1}, {0.5, 0.2, 1}})
+	two, err := ByGroup(of, []GaussBernoulli{{Density: 0.5, SignalMean: 0.2, SignalVar: 1}, {Density: 0.5, SignalMean: 0.2, SignalVar: 1}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	shared, _ := LearnedGroups{Groups: two, Learn: all, Shared: []int{3, 3}}.Refit(lambda, sigma, 1)
+	two.Shared = []int{3, 3}
+	shared, _ := two.Learning(all).Refit(lambda, sigma, 1)
 	single, err := ByGroup(make([]int, 9), two.kinds[:1])
 	if err != nil {
 		t.Fatal(err)
 	}
-	one, _ := LearnedGroups{Groups: single, Learn: all}.Refit(lambda, sigma, 1)
-	want := one.(LearnedGroups).kinds[0]
-	for j, got := range shared.(LearnedGroups).kinds {
+	one, _ := single.Learning(all).Refit(lambda, sigma, 1)
+	want := one.(Groups).kinds[0]
+	for j, got := range shared.(Groups).kinds {
 		for k, v := range got.Values() {
 			if math.Abs(v-want.Values()[k]) > 1e-12 {
 				t.Errorf("shared group %d: %+v, as one %+v", j, got, want)
@@ -101,8 +102,9 @@ func TestGroupsLearn(t *testing.T) {
 		}
 	}
 	two.kinds[1].SignalVar = 9
-	given, _ := LearnedGroups{Groups: two, Learn: Density | SignalMean, Shared: []int{0, 0}}.Refit(lambda, sigma, 1)
-	a, b := given.(LearnedGroups).kinds[0], given.(LearnedGroups).kinds[1]
+	two.Shared = []int{0, 0}
+	given, _ := two.Learning(Density|SignalMean).Refit(lambda, sigma, 1)
+	a, b := given.(Groups).kinds[0], given.(Groups).kinds[1]
 	if a.Density != b.Density || a.SignalMean != b.SignalMean || a.SignalVar != 1 || b.SignalVar != 9 {
 		t.Errorf("shared, with variances given: %+v, %+v", a, b)
 	}
@@ -117,7 +119,7 @@ func TestGroupsLearnTheLikeliest(t *testing.T) {
 	for i := range of {
 		of[i] = i % 2
 	}
-	truth, err := ByGroup(of, []GaussBernoulli{{0.4, 0, 4}, {0.8, 1, 0.1}})
+	truth, err := ByGroup(of, []GaussBernoulli{{Density: 0.4, SignalMean: 0, SignalVar: 4}, {Density: 0.8, SignalMean: 1, SignalVar: 0.1}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,8 +128,8 @@ func TestGroupsLearnTheLikeliest(t *testing.T) {
 		sigma[j] = 0.01
 		lambda[j] = truth.At(j%n).(Sampler).Sample(rng) + 0.1*rng.NormFloat64()
 	}
-	start, _ := ByGroup(of, []GaussBernoulli{{0.5, 0, 1}, {0.5, 0, 1}})
-	var l Learner = LearnedGroups{Groups: start, Learn: Density | SignalMean | SignalVar}
+	start, _ := ByGroup(of, []GaussBernoulli{{Density: 0.5, SignalMean: 0, SignalVar: 1}, {Density: 0.5, SignalMean: 0, SignalVar: 1}})
+	var l Learner = start.Learning(Density | SignalMean | SignalVar)
 	for range 300 {
 		l, _ = l.Refit(lambda, sigma, 1)
 	}
@@ -155,7 +157,7 @@ func TestGroupsLearnTheLikeliest(t *testing.T) {
 }
 
 func TestGroupsRefuse(t *testing.T) {
-	kinds := []GaussBernoulli{{1, 0, 1}, {0.1, 0, 1}}
+	kinds := []GaussBernoulli{{Density: 1, SignalMean: 0, SignalVar: 1}, {Density: 0.1, SignalMean: 0, SignalVar: 1}}
 	for want, of := range map[string][]int{"entry 1 is of group 2": {0, 2}, "group 1 has no entries": {0, 0}} {
 		if _, err := ByGroup(of, kinds); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v", of, err)

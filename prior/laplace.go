@@ -16,6 +16,8 @@ import (
 type Laplace struct {
 	Density   float64 // ρ, in (0, 1]
 	SignalVar float64 // v > 0
+
+	Learn Parameters // those that are learned, from these values on
 }
 
 // Validate reports a parameter that describes no distribution.
@@ -32,20 +34,35 @@ func (l Laplace) Mean() float64 { return 0 }
 // Variance implements [Prior].
 func (l Laplace) Variance() float64 { return l.Density * l.SignalVar }
 
-// Name implements [Named].
+// Name implements [Named]. Where learning starts is forgotten soon, and not in it.
 func (l Laplace) Name() string {
+	if l.Learn != 0 {
+		return "laplace, of " + l.gaussian().Name()
+	}
 	return fmt.Sprintf("laplace density=%g variance=%g", l.Density, l.SignalVar)
 }
 
 // Slab implements [Slabbed].
 func (l Laplace) Slab() (mean, variance float64) { return 0, l.SignalVar }
 
+// WithSlab implements [Slabbed].
+func (l Laplace) WithSlab(_, variance float64) Slabbed {
+	l.SignalVar = variance
+	return l
+}
+
+// SlabSD implements [Slabbed]: the variance is 2b², and b is known to b/√entries.
+func (l Laplace) SlabSD(entries float64) (ofMean, ofVar float64) {
+	return 0, 2 * l.SignalVar / math.Sqrt(entries)
+}
+
 // NonZero implements [Sparse]: ρ.
 func (l Laplace) NonZero() float64 { return l.Density }
 
 // Scaled implements [Scalable].
 func (l Laplace) Scaled(c float64) Prior {
-	return Laplace{Density: l.Density, SignalVar: c * c * l.SignalVar}
+	l.SignalVar *= c * c
+	return l
 }
 
 // scale is b.

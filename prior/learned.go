@@ -5,7 +5,8 @@ import (
 	"math"
 )
 
-// Learner is a prior with parameters that the solvers learn from the readings.
+// Learner is a prior with parameters that the solvers learn from the readings. Where that depends on
+// its value a method Learns() bool says so, and [LearnerOf] asks it.
 type Learner interface {
 	Parametric
 
@@ -38,15 +39,17 @@ const (
 	SignalVar
 )
 
-// LearnedGaussBernoulli is a [GaussBernoulli] prior of which the parameters
-// Learn are learned. Its values are those that learning starts from.
-type LearnedGaussBernoulli struct {
-	GaussBernoulli
-	Learn Parameters
+// LearnerOf is the prior p where something of it is learned; nil where all is as given.
+func LearnerOf(p Prior) Learner {
+	l, ok := p.(Learner)
+	if some, depends := p.(interface{ Learns() bool }); !ok || depends && !some.Learns() {
+		return nil
+	}
+	return l
 }
 
 // Name implements [Named]. Where learning starts is forgotten soon, and not in it.
-func (g LearnedGaussBernoulli) Name() string {
+func (g GaussBernoulli) Name() string {
 	name := "gauss-bernoulli"
 	for _, part := range []struct {
 		name  string
@@ -62,39 +65,39 @@ func (g LearnedGaussBernoulli) Name() string {
 	return name
 }
 
-// LearnsScale implements [Learner].
-func (g LearnedGaussBernoulli) LearnsScale() bool { return g.Learn&SignalVar != 0 }
+// Parameters implements [Slabbed].
+func (g GaussBernoulli) Parameters() Parameters { return Density | SignalMean | SignalVar }
 
-// Scaled implements [Scalable].
-func (g LearnedGaussBernoulli) Scaled(c float64) Prior {
-	g.GaussBernoulli = g.Times(c)
+// Learned implements [Slabbed].
+func (g GaussBernoulli) Learned() Parameters { return g.Learn }
+
+// Learning implements [Slabbed].
+func (g GaussBernoulli) Learning(which Parameters) Slabbed {
+	g.Learn = which
 	return g
 }
 
-// WithValues implements [Parametric].
-func (g LearnedGaussBernoulli) WithValues(v []float64) (Prior, error) {
-	p, err := g.GaussBernoulli.WithValues(v)
-	if err == nil {
-		g.GaussBernoulli = p.(GaussBernoulli)
-	}
-	return g, err
-}
+// Learns says whether anything is learned.
+func (g GaussBernoulli) Learns() bool { return g.Learn != 0 }
+
+// LearnsScale implements [Learner].
+func (g GaussBernoulli) LearnsScale() bool { return g.Learn&SignalVar != 0 }
 
 // leastGuess is the least variance of an entry that is not zero, relative to its
-// mean square, that [LearnedGaussBernoulli.Balanced] starts from.
+// mean square, that [GaussBernoulli.Balanced] starts from.
 const leastGuess = 0.1
 
 // Balanced implements [Learner]: a mean square that is off by more than a factor of
 // two is mended by the variance, or, where that is known, by the density.
-func (g LearnedGaussBernoulli) Balanced(square float64) Learner {
-	mean := g.GaussBernoulli.SignalMean
+func (g GaussBernoulli) Balanced(square float64) Learner {
+	mean := g.SignalMean
 	ratio := square / (g.Variance() + g.Mean()*g.Mean())
 	switch {
 	case ratio > 0.5 && ratio < 2 || !(ratio > 0) || math.IsInf(ratio, 1):
 	case g.Learn&SignalVar != 0:
-		g.GaussBernoulli.SignalVar = max(square/g.Density-mean*mean, leastGuess*square/g.Density)
+		g.SignalVar = max(square/g.Density-mean*mean, leastGuess*square/g.Density)
 	case g.Learn&Density != 0:
-		g.GaussBernoulli.Density = min(ratio*g.Density, max(0.5, g.Density))
+		g.Density = min(ratio*g.Density, max(0.5, g.Density))
 	}
 	return g
 }
@@ -109,15 +112,14 @@ const (
 )
 
 // Refit implements [Learner].
-func (g LearnedGaussBernoulli) Refit(lambda, sigma []float64, step float64) (next Learner, change float64) {
-	fit := []sample{newSample(g.GaussBernoulli, lambda, sigma)}
+func (g GaussBernoulli) Refit(lambda, sigma []float64, step float64) (next Learner, change float64) {
+	fit := []sample{newSample(g, lambda, sigma)}
 	for range refitSteps {
 		maximise(g.Learn, 0, fit)
 	}
-	fit[0].score(g.Learn, g.GaussBernoulli.SignalVar)
-	to := g
-	to.GaussBernoulli = g.towards(fit[0].g, step)
-	return to, to.distance(g.GaussBernoulli, float64(len(lambda)))
+	fit[0].score(g.Learn, g.SignalVar)
+	to := g.towards(fit[0].g, step)
+	return to, to.distance(g, float64(len(lambda)))
 }
 
 // towards is g moved by the fraction step of the way to fit.
@@ -214,46 +216,30 @@ func (g GaussBernoulli) distance(other GaussBernoulli, n float64) float64 {
 	return max(density, mean, variance)
 }
 
-// LearnedMixture is a [Mixture] whose weights, means and variances are learned.
-// Its values are those that learning starts from: equal components stay
-// equal.
-type LearnedMixture struct{ Mixture }
+// Learns says whether the components are learned.
+func (m Mixture) Learns() bool { return m.Learn }
 
 // LearnsScale implements [Learner].
-func (m LearnedMixture) LearnsScale() bool { return true }
-
-// Name implements [Named].
-func (m LearnedMixture) Name() string {
-	return fmt.Sprintf("mixture components=%d learned", len(m.Components))
-}
+func (m Mixture) LearnsScale() bool { return m.Learn }
 
 // Balanced implements [Learner]: learning starts from what is given.
-func (m LearnedMixture) Balanced(float64) Learner { return m }
-
-// Scaled implements [Scalable].
-func (m LearnedMixture) Scaled(c float64) Prior { return LearnedMixture{m.times(c)} }
-
-// WithValues implements [Parametric].
-func (m LearnedMixture) WithValues(v []float64) (Prior, error) {
-	to, err := m.withValues(v)
-	return LearnedMixture{to}, err
-}
+func (m Mixture) Balanced(float64) Learner { return m }
 
 // Refit implements [Learner] by [Mixture.Update].
-func (m LearnedMixture) Refit(lambda, sigma []float64, step float64) (next Learner, change float64) {
-	fit := m.Mixture
+func (m Mixture) Refit(lambda, sigma []float64, step float64) (next Learner, change float64) {
+	fit := m
 	for range refitSteps {
 		fit = fit.Update(lambda, sigma)
 	}
-	to := LearnedMixture{Mixture{make([]Component, len(m.Components))}}
+	to := m.like()
 	for j, from := range m.Components {
 		c := fit.Components[j]
 		c.Weight = from.Weight + step*(c.Weight-from.Weight)
 		c.Mean = from.Mean + step*(c.Mean-from.Mean)
 		c.Var = from.Var * math.Pow(c.Var/from.Var, step)
 		to.Components[j] = c
-		now := GaussBernoulli{min(c.Weight, 1), c.Mean, c.Var}
-		change = max(change, now.distance(GaussBernoulli{min(from.Weight, 1), from.Mean, from.Var}, float64(len(lambda))))
+		now := GaussBernoulli{Density: min(c.Weight, 1), SignalMean: c.Mean, SignalVar: c.Var}
+		change = max(change, now.distance(GaussBernoulli{Density: min(from.Weight, 1), SignalMean: from.Mean, SignalVar: from.Var}, float64(len(lambda))))
 	}
 	return to, change
 }

@@ -33,28 +33,28 @@ func TestRefitFindsTheLikeliestPrior(t *testing.T) {
 	truth := GaussBernoulli{Density: 0.2, SignalMean: 0.7, SignalVar: 2}
 	for _, sigma := range []float64{1e-8, 1e-3, 0.1} {
 		lambda, sigmas := fieldsOf(truth, sigma, 2000)
-		g := LearnedGaussBernoulli{GaussBernoulli{Density: 0.7, SignalVar: 0.2}, Density | SignalMean | SignalVar}
+		g := GaussBernoulli{Density: 0.7, SignalVar: 0.2, Learn: Density | SignalMean | SignalVar}
 		change := 1.0
 		for range 100 {
 			var next Learner
 			next, change = g.Refit(lambda, sigmas, 1)
-			g = next.(LearnedGaussBernoulli)
+			g = next.(GaussBernoulli)
 		}
 		if change > 1e-4 {
 			t.Errorf("Σ = %g: still moving by %g standard errors", sigma, change)
 		}
 		for _, r := range [][2]float64{{g.Density, 0.2}, {g.SignalMean, 0.7}, {g.SignalVar, 2}} {
 			if math.Abs(r[0]/r[1]-1) > 0.25 {
-				t.Errorf("Σ = %g: %+v, drawn from %+v", sigma, g.GaussBernoulli, truth)
+				t.Errorf("Σ = %g: %+v, drawn from %+v", sigma, g, truth)
 			}
 		}
-		best := evidence(g.GaussBernoulli, lambda, sigmas)
+		best := evidence(g, lambda, sigmas)
 		for _, f := range []float64{0.97, 1.03} {
-			a, b, c := g.GaussBernoulli, g.GaussBernoulli, g.GaussBernoulli
+			a, b, c := g, g, g
 			a.Density, b.SignalMean, c.SignalVar = f*a.Density, f*b.SignalMean, f*c.SignalVar
 			for _, other := range []GaussBernoulli{a, b, c} {
 				if e := evidence(other, lambda, sigmas); e > best {
-					t.Errorf("Σ = %g: %+v is likelier than the fit %+v, by %g", sigma, other, g.GaussBernoulli, e-best)
+					t.Errorf("Σ = %g: %+v is likelier than the fit %+v, by %g", sigma, other, g, e-best)
 				}
 			}
 		}
@@ -65,12 +65,12 @@ func TestRefitLearnsOnlyWhatIsAsked(t *testing.T) {
 	lambda, sigmas := fieldsOf(GaussBernoulli{Density: 0.2, SignalVar: 1}, 0.01, 1000)
 	start := GaussBernoulli{Density: 0.5, SignalMean: 0.3, SignalVar: 4}
 	for _, learn := range []Parameters{0, Density, SignalMean, SignalVar} {
-		next, _ := LearnedGaussBernoulli{start, learn}.Refit(lambda, sigmas, 1)
-		got := next.(LearnedGaussBernoulli)
+		next, _ := start.Learning(learn).Refit(lambda, sigmas, 1)
+		got := next.(GaussBernoulli)
 		if (got.Density != start.Density) != (learn == Density) ||
 			(got.SignalMean != start.SignalMean) != (learn == SignalMean) ||
 			(got.SignalVar != start.SignalVar) != (learn == SignalVar) {
-			t.Errorf("learning %b: from %+v to %+v", learn, start, got.GaussBernoulli)
+			t.Errorf("learning %b: from %+v to %+v", learn, start, got)
 		}
 	}
 }
@@ -78,11 +78,11 @@ func TestRefitLearnsOnlyWhatIsAsked(t *testing.T) {
 // A step moves the given part of the way.
 func TestRefitStep(t *testing.T) {
 	lambda, sigmas := fieldsOf(GaussBernoulli{Density: 0.2, SignalVar: 1}, 0.01, 1000)
-	start := LearnedGaussBernoulli{GaussBernoulli{Density: 0.5, SignalVar: 4}, Density | SignalVar}
+	start := GaussBernoulli{Density: 0.5, SignalVar: 4, Learn: Density | SignalVar}
 	all, _ := start.Refit(lambda, sigmas, 1)
 	part, _ := start.Refit(lambda, sigmas, 0.25)
-	want := start.Density + 0.25*(all.(LearnedGaussBernoulli).Density-start.Density)
-	if got := part.(LearnedGaussBernoulli).Density; math.Abs(got-want) > 1e-12 {
+	want := start.Density + 0.25*(all.(GaussBernoulli).Density-start.Density)
+	if got := part.(GaussBernoulli).Density; math.Abs(got-want) > 1e-12 {
 		t.Errorf("density %g, want %g", got, want)
 	}
 }
@@ -97,11 +97,11 @@ func TestRefitDegenerate(t *testing.T) {
 		"all equal":      {{3, 3, 3}, {1e-300, 1e-300, 1e-300}},
 		"huge":           {{1e150, -1e150}, {1, 1}},
 	} {
-		var g Learner = LearnedGaussBernoulli{GaussBernoulli{Density: 0.3, SignalVar: 1}, Density | SignalMean | SignalVar}
+		var g Learner = GaussBernoulli{Density: 0.3, SignalVar: 1, Learn: Density | SignalMean | SignalVar}
 		for range 20 {
 			var change float64
 			g, change = g.Refit(fields[0], fields[1], 1)
-			if err := g.(LearnedGaussBernoulli).Validate(); err != nil || math.IsNaN(change) {
+			if err := g.(GaussBernoulli).Validate(); err != nil || math.IsNaN(change) {
 				t.Fatalf("%s: %+v, change %g: %v", name, g, change, err)
 			}
 		}
@@ -109,14 +109,14 @@ func TestRefitDegenerate(t *testing.T) {
 }
 
 func TestLearnedMixtureSettles(t *testing.T) {
-	truth := Mixture{[]Component{{0.2, 2, 0.3}, {0.3, -1, 0.1}}}
+	truth := Mixture{Components: []Component{{0.2, 2, 0.3}, {0.3, -1, 0.1}}}
 	rng := rand.New(rand.NewPCG(5, 6))
 	const n, noise = 3000, 0.01
 	lambda, sigma := make([]float64, n), make([]float64, n)
 	for i := range lambda {
 		lambda[i], sigma[i] = truth.Sample(rng)+math.Sqrt(noise)*rng.NormFloat64(), noise
 	}
-	var p Learner = LearnedMixture{Mixture{[]Component{{0.05, 1, 1}, {0.05, -0.5, 1}}}}
+	var p Learner = Mixture{Components: []Component{{0.05, 1, 1}, {0.05, -0.5, 1}}, Learn: true}
 	change := math.Inf(1)
 	for range 60 {
 		p, change = p.Refit(lambda, sigma, 1)
@@ -125,7 +125,7 @@ func TestLearnedMixtureSettles(t *testing.T) {
 		t.Errorf("still moves by %g standard errors", change)
 	}
 	for j, want := range truth.Components {
-		got := p.(LearnedMixture).Components[j]
+		got := p.(Mixture).Components[j]
 		if math.Abs(got.Weight-want.Weight) > 0.04 || math.Abs(got.Mean-want.Mean) > 0.08 {
 			t.Errorf("component %d: %+v, want %+v", j, got, want)
 		}
@@ -143,9 +143,7 @@ func TestOneValueIsFoundSoon(t *testing.T) {
 			lambda[i]++
 		}
 	}
-	var fit Learner = LearnedGaussBernoulli{
-		GaussBernoulli: GaussBernoulli{Density: 0.2, SignalVar: 1}, Learn: Density | SignalMean | SignalVar,
-	}
+	var fit Learner = GaussBernoulli{Density: 0.2, SignalVar: 1, Learn: Density | SignalMean | SignalVar}
 	for step := range 40 {
 		next, change := fit.Refit(lambda, variances, 1)
 		if fit = next; change < 1e-3 {

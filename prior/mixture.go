@@ -17,6 +17,8 @@ import (
 // approximate message passing", IEEE Trans. Signal Process. 61, 2013).
 type Mixture struct {
 	Components []Component
+
+	Learn bool // the components are learned, from these on: equal ones stay equal
 }
 
 const (
@@ -70,8 +72,11 @@ func (m Mixture) AsOne() GaussBernoulli {
 	return g
 }
 
-// Name implements [Named].
+// Name implements [Named]. Where learning starts is forgotten soon, and not in it.
 func (m Mixture) Name() string {
+	if m.Learn {
+		return fmt.Sprintf("mixture components=%d learned", len(m.Components))
+	}
 	name := "mixture"
 	for _, c := range m.Components {
 		name += fmt.Sprintf(" %g,%g,%g", c.Weight, c.Mean, c.Var)
@@ -83,14 +88,18 @@ func (m Mixture) Name() string {
 func (m Mixture) NonZero() float64 { return min(1, m.Density()) }
 
 // Scaled implements [Scalable].
-func (m Mixture) Scaled(c float64) Prior { return m.times(c) }
-
-func (m Mixture) times(c float64) Mixture {
-	to := Mixture{make([]Component, len(m.Components))}
+func (m Mixture) Scaled(c float64) Prior {
+	to := m.like()
 	for j, from := range m.Components {
 		to.Components[j] = Component{Weight: from.Weight, Mean: c * from.Mean, Var: c * c * from.Var}
 	}
 	return to
+}
+
+// like is a mixture of as many components, to be filled.
+func (m Mixture) like() Mixture {
+	m.Components = make([]Component, len(m.Components))
+	return m
 }
 
 // Values implements [Parametric]: weight, mean and variance of every component.
@@ -103,13 +112,11 @@ func (m Mixture) Values() []float64 {
 }
 
 // WithValues implements [Parametric].
-func (m Mixture) WithValues(v []float64) (Prior, error) { return m.withValues(v) }
-
-func (m Mixture) withValues(v []float64) (Mixture, error) {
+func (m Mixture) WithValues(v []float64) (Prior, error) {
 	if len(v) != 3*len(m.Components) {
 		return m, fmt.Errorf("%d values for the parameters of %d components, three each", len(v), len(m.Components))
 	}
-	to := Mixture{make([]Component, len(m.Components))}
+	to := m.like()
 	for j := range to.Components {
 		to.Components[j] = Component{Weight: v[3*j], Mean: v[3*j+1], Var: v[3*j+2]}
 	}
@@ -243,7 +250,7 @@ func (m Mixture) Update(lambda, sigma []float64) Mixture {
 	if n == 0 {
 		return m
 	}
-	next := Mixture{Components: make([]Component, len(m.Components))}
+	next := m.like()
 	for j, s := range sums {
 		next.Components[j] = Component{Weight: max(s.weight/n, leastWeight), Mean: s.mean, Var: s.variance}
 	}

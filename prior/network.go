@@ -194,10 +194,10 @@ func (n Network) LatentEntries() int { return n.layers[0].Cols }
 // Slack is the variance of the noise on the signals' entries.
 func (n Network) Slack() float64 { return n.slack }
 
-// SlackLearned reports whether a [LearnedNetwork] of it learns the slack.
+// SlackLearned reports whether the slack is learned.
 func (n Network) SlackLearned() bool { return n.open }
 
-// WithSlack is the network with a slack (a variance, zero or positive), that a [LearnedNetwork] learns from there on where learned says so.
+// WithSlack is the network with a slack (a variance, zero or positive), that is learned from there on where learned says so.
 func (n Network) WithSlack(slack float64, learned bool) Network {
 	n.slack, n.open = slack, learned
 	n.setMargins()
@@ -246,9 +246,7 @@ func (n Network) scaled(c float64) Prior {
 }
 
 // Scaled implements [Scalable]. Of a network with a scale of its own signals are what they are.
-func (n Network) Scaled(c float64) Prior { return n.stretched(c) }
-
-func (n Network) stretched(c float64) Network {
+func (n Network) Scaled(c float64) Prior {
 	if n.open && n.Scales() {
 		n.slack *= c * c
 	}
@@ -392,23 +390,15 @@ func (e networkEntry) Sample(rng *rand.Rand) float64 {
 	return e.f.Of(e.omega+math.Sqrt(e.v)*rng.NormFloat64()) + math.Sqrt(e.slack)*rng.NormFloat64()
 }
 
-// LearnedNetwork is a [Network] of which something is learned: what the prior of its latents learns, where that is a [Learner], and its slack
-// ([Network.WithSlack]).
-type LearnedNetwork struct{ Network }
+// learner is the prior of the latents where something of it is learned; nil elsewhere.
+func (n Network) learner() Learner { return LearnerOf(n.latents) }
 
-func (n LearnedNetwork) learner() (p Learner, ok bool) {
-	p, ok = n.latents.(Learner)
-	return p, ok
-}
-
-func (n LearnedNetwork) with(p Prior) LearnedNetwork { return LearnedNetwork{n.WithLatents(p)} }
-
-// Scaled implements [Scalable], as [Network.Scaled] does.
-func (n LearnedNetwork) Scaled(c float64) Prior { return LearnedNetwork{n.stretched(c)} }
+// Learns says whether anything is learned: of the latents, or the slack.
+func (n Network) Learns() bool { return n.learner() != nil || n.open }
 
 // Values implements [Parametric]: those of the latents that are learned, and behind them a slack that is.
-func (n LearnedNetwork) Values() (values []float64) {
-	if p, ok := n.learner(); ok {
+func (n Network) Values() (values []float64) {
+	if p := n.learner(); p != nil {
 		values = p.Values()
 	}
 	if n.open {
@@ -418,8 +408,8 @@ func (n LearnedNetwork) Values() (values []float64) {
 }
 
 // WithValues implements [Parametric].
-func (n LearnedNetwork) WithValues(v []float64) (Prior, error) {
-	own := n.Network
+func (n Network) WithValues(v []float64) (Prior, error) {
+	own := n
 	if n.open {
 		if len(v) == 0 || !(v[len(v)-1] >= 0) {
 			return nil, fmt.Errorf("expected the slack, a variance, behind the parameters of the latents, found %v", v)
@@ -427,25 +417,25 @@ func (n LearnedNetwork) WithValues(v []float64) (Prior, error) {
 		own.slack, v = v[len(v)-1], v[:len(v)-1]
 	}
 	latents := own.latents
-	if p, ok := n.learner(); ok {
+	if p := n.learner(); p != nil {
 		var err error
 		if latents, err = p.WithValues(v); err != nil {
 			return nil, err
 		}
 	}
-	return LearnedNetwork{own.WithLatents(latents)}, nil
+	return own.WithLatents(latents), nil
 }
 
 // LearnsScale implements [Learner]: with biases, or activations of a range of their own, the network holds the scale.
-func (n LearnedNetwork) LearnsScale() bool {
-	p, ok := n.learner()
-	return ok && n.Scales() && p.LearnsScale()
+func (n Network) LearnsScale() bool {
+	p := n.learner()
+	return p != nil && n.Scales() && p.LearnsScale()
 }
 
 // Balanced implements [Learner]: the latents are those that give signals of this mean square.
-func (n LearnedNetwork) Balanced(square float64) Learner {
-	learner, ok := n.learner()
-	if !ok {
+func (n Network) Balanced(square float64) Learner {
+	learner := n.learner()
+	if learner == nil {
 		return n
 	}
 	if ratio := square / n.Square(); ratio > 0.5 && ratio < 2 || !(ratio > 0) || math.IsInf(ratio, 1) {
@@ -453,7 +443,7 @@ func (n LearnedNetwork) Balanced(square float64) Learner {
 	}
 	own := Square(n.latents)
 	if n.Scales() {
-		return n.with(learner.Balanced(own * square / n.Square()))
+		return n.WithLatents(learner.Balanced(own * square / n.Square()))
 	}
 	// The mean square of signals grows with that of latents, if not for ever.
 	const reach = 20 // factors of e
@@ -461,7 +451,7 @@ func (n LearnedNetwork) Balanced(square float64) Learner {
 	best := n
 	for range 40 {
 		mid := 0.5 * (lo + hi)
-		best = n.with(learner.Balanced(own * math.Exp(mid)))
+		best = n.WithLatents(learner.Balanced(own * math.Exp(mid)))
 		if best.Square() < square {
 			lo = mid
 		} else {
@@ -475,13 +465,13 @@ func (n LearnedNetwork) Balanced(square float64) Learner {
 }
 
 // Refit implements [Learner]. The fields are those of the latents, as the solvers have them.
-func (n LearnedNetwork) Refit(lambda, sigma []float64, step float64) (next Learner, change float64) {
-	learner, ok := n.learner()
-	if !ok {
+func (n Network) Refit(lambda, sigma []float64, step float64) (next Learner, change float64) {
+	learner := n.learner()
+	if learner == nil {
 		return n, 0
 	}
 	p, change := learner.Refit(lambda, sigma, step)
-	return n.with(p), change
+	return n.WithLatents(p), change
 }
 
 const (
@@ -494,9 +484,9 @@ const (
 
 // StartSlack is where a slack that is learned begins: no smaller than this part of the signals' variance, since messages that are too sure of a network
 // blow up before anything is learned.
-func (n LearnedNetwork) StartSlack(part float64) LearnedNetwork {
+func (n Network) StartSlack(part float64) Network {
 	if n.open {
-		n.Network = n.WithSlack(max(n.slack, part*n.Variance()), true)
+		n = n.WithSlack(max(n.slack, part*n.Variance()), true)
 	}
 	return n
 }
@@ -509,7 +499,7 @@ func (n LearnedNetwork) StartSlack(part float64) LearnedNetwork {
 // (f(u) + slack has the evidence N(λ; f, Σ+τ), so that these are its derivatives by λ and ½ (g²+∂g) that by τ). Fields follow: with N entries of signals and
 // M readings Σ = (Δ + mean C)/α grows with τ by up to 1/α, α = M/N, and the slope of the score is r = 1 + 1/α times that at fixed fields; without it
 // the steps overshoot where α < 1/2. change is in standard errors.
-func (n LearnedNetwork) RefitSlack(x, c, lambda, sigma []float64, alpha float64) (next LearnedNetwork, change float64) {
+func (n Network) RefitSlack(x, c, lambda, sigma []float64, alpha float64) (next Network, change float64) {
 	if !n.open {
 		return n, 0
 	}
@@ -522,8 +512,7 @@ func (n LearnedNetwork) RefitSlack(x, c, lambda, sigma []float64, alpha float64)
 	to := n.slack + score/(information*(1+1/alpha))
 	to = min(max(to, n.slack/slackReach, least), max(slackReach*n.slack, n.slack+sd))
 	change = math.Abs(to-n.slack) / sd
-	n.Network = n.WithSlack(to, true)
-	return n, change
+	return n.WithSlack(to, true), change
 }
 
 // slackScore is Σ (g²+∂g) and Σ (∂g)².
@@ -539,7 +528,7 @@ func slackScore(x, c, lambda, sigma []float64) (score, information float64) {
 	return score, information
 }
 
-// SlackWanted is the slack that fields on entries ask for beyond the one they were computed with, by the step of [LearnedNetwork.RefitSlack], and by how many
+// SlackWanted is the slack that fields on entries ask for beyond the one they were computed with, by the step of [Network.RefitSlack], and by how many
 // standard errors. Signals that do not come out of the network ask for slack even where the noise was learned from them: through W it is not white.
 func SlackWanted(x, c, lambda, sigma []float64, alpha float64) (more, z float64) {
 	score, information := slackScore(x, c, lambda, sigma)

@@ -22,6 +22,8 @@ type NonNegative struct {
 	Density    float64 // ρ, in (0, 1]
 	SignalMean float64 // x̄
 	SignalVar  float64 // v > 0
+
+	Learn Parameters // those that are learned, from these values on
 }
 
 // Validate reports a parameter that describes no distribution.
@@ -46,21 +48,46 @@ func (n NonNegative) Variance() float64 {
 	return n.Density * (variance + (1-n.Density)*mean*mean)
 }
 
-// Name implements [Named].
+// Name implements [Named]. Where learning starts is forgotten soon, and not in it.
 func (n NonNegative) Name() string {
+	if n.Learn != 0 {
+		return "nonnegative, of " + GaussBernoulli(n).Name()
+	}
 	return fmt.Sprintf("nonnegative density=%g mean=%g variance=%g", n.Density, n.SignalMean, n.SignalVar)
 }
 
 // Slab implements [Slabbed]: of the Gaussian before it is cut.
 func (n NonNegative) Slab() (mean, variance float64) { return n.SignalMean, n.SignalVar }
 
+// WithSlab implements [Slabbed].
+func (n NonNegative) WithSlab(mean, variance float64) Slabbed {
+	n.SignalMean, n.SignalVar = mean, variance
+	return n
+}
+
+// SlabSD implements [Slabbed], by the inverse of the Fisher information: an exponential family in x and x² with natural
+// parameters mean/v and -1/(2v), whose information is the covariance of these two. Its moments obey
+// E xᵏ = mean E xᵏ⁻¹ + (k-1) v E xᵏ⁻², and E x = mean + √v φ(mean/√v)/Φ(mean/√v).
+func (n NonNegative) SlabSD(entries float64) (ofMean, ofVar float64) {
+	mean, v := n.SignalMean, n.SignalVar
+	a := mean / math.Sqrt(v)
+	hazard := math.Exp(-0.5*a*a) * math.Sqrt(2/math.Pi) / math.Erfc(-a/math.Sqrt2)
+	m1 := mean + math.Sqrt(v)*hazard
+	m2 := mean*m1 + v
+	m3 := mean*m2 + 2*v*m1
+	m4 := mean*m3 + 3*v*m2
+	xx, xy, yy := m2-m1*m1, m3-m1*m2, m4-m2*m2
+	det := entries * (xx*yy - xy*xy)
+	return v * math.Sqrt((yy-4*mean*xy+4*mean*mean*xx)/det), 2 * v * v * math.Sqrt(xx/det)
+}
+
 // NonZero implements [Sparse]: ρ.
 func (n NonNegative) NonZero() float64 { return n.Density }
 
 // Scaled implements [Scalable].
-func (n NonNegative) Scaled(c float64) Prior {
-	return NonNegative{Density: n.Density, SignalMean: c * n.SignalMean, SignalVar: c * c * n.SignalVar}
-}
+func (n NonNegative) Scaled(c float64) Prior { return n.times(c) }
+
+func (n NonNegative) times(c float64) NonNegative { return NonNegative(GaussBernoulli(n).Times(c)) }
 
 // parts implements pieces: the slab is exp(-x²/2v + xm/v) with the Gaussian's own
 // posterior mean m and variance v, over its normaliser, which is of the same form.

@@ -13,9 +13,9 @@ func priorOf(t *testing.T, kind string, v []float64) Sampler {
 	t.Helper()
 	switch kind {
 	case "nonnegative":
-		return NonNegative{v[0], v[1], v[2]}
+		return NonNegative{Density: v[0], SignalMean: v[1], SignalVar: v[2]}
 	case "laplace":
-		return Laplace{v[0], v[1]}
+		return Laplace{Density: v[0], SignalVar: v[1]}
 	case "mixture":
 		var m Mixture
 		for ; len(v) > 0; v = v[3:] {
@@ -70,12 +70,12 @@ func TestPiecesGolden(t *testing.T) {
 func TestPiecesWithoutInformation(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, p := range []Sampler{
-		NonNegative{0.2, 0, 1},
-		NonNegative{1, -3, 0.5},
-		NonNegative{0.5, 2, 0.3},
-		Laplace{0.2, 3},
-		Laplace{1, 1},
-		Mixture{[]Component{{0.2, 1, 0.5}, {0.3, -2, 2}}},
+		NonNegative{Density: 0.2, SignalMean: 0, SignalVar: 1},
+		NonNegative{Density: 1, SignalMean: -3, SignalVar: 0.5},
+		NonNegative{Density: 0.5, SignalMean: 2, SignalVar: 0.3},
+		Laplace{Density: 0.2, SignalVar: 3},
+		Laplace{Density: 1, SignalVar: 1},
+		Mixture{Components: []Component{{0.2, 1, 0.5}, {0.3, -2, 2}}},
 	} {
 		var mean, variance [1]float64
 		p.Posterior(mean[:], variance[:], []float64{5}, []float64{math.Inf(1)})
@@ -101,8 +101,8 @@ func TestPiecesWithoutInformation(t *testing.T) {
 
 // One component is the Gauss–Bernoulli prior.
 func TestMixtureOfOneIsGaussBernoulli(t *testing.T) {
-	g := GaussBernoulli{0.3, 0.5, 2}
-	m := Mixture{[]Component{{0.3, 0.5, 2}}}
+	g := GaussBernoulli{Density: 0.3, SignalMean: 0.5, SignalVar: 2}
+	m := Mixture{Components: []Component{{0.3, 0.5, 2}}}
 	for _, lambda := range []float64{-3, 0, 0.1, 2, 30} {
 		var a, b, c, d [1]float64
 		g.Posterior(a[:], b[:], []float64{lambda}, []float64{0.1})
@@ -115,17 +115,17 @@ func TestMixtureOfOneIsGaussBernoulli(t *testing.T) {
 
 func TestPiecesValidate(t *testing.T) {
 	for _, p := range []interface{ Validate() error }{
-		NonNegative{0, 0, 1},
-		NonNegative{0.1, math.NaN(), 1},
-		NonNegative{0.1, 0, 0},
-		Laplace{0, 1},
-		Laplace{2, 1},
-		Laplace{1, -1},
+		NonNegative{Density: 0, SignalMean: 0, SignalVar: 1},
+		NonNegative{Density: 0.1, SignalMean: math.NaN(), SignalVar: 1},
+		NonNegative{Density: 0.1, SignalMean: 0, SignalVar: 0},
+		Laplace{Density: 0, SignalVar: 1},
+		Laplace{Density: 2, SignalVar: 1},
+		Laplace{Density: 1, SignalVar: -1},
 		Mixture{},
-		Mixture{[]Component{{0, 0, 1}}},
-		Mixture{[]Component{{0.6, 0, 1}, {0.6, 0, 1}}},
-		Mixture{[]Component{{0.6, math.Inf(1), 1}}},
-		Mixture{[]Component{{0.6, 0, 0}}},
+		Mixture{Components: []Component{{0, 0, 1}}},
+		Mixture{Components: []Component{{0.6, 0, 1}, {0.6, 0, 1}}},
+		Mixture{Components: []Component{{0.6, math.Inf(1), 1}}},
+		Mixture{Components: []Component{{0.6, 0, 0}}},
 	} {
 		if p.Validate() == nil {
 			t.Errorf("%+v was accepted", p)
@@ -136,7 +136,7 @@ func TestPiecesValidate(t *testing.T) {
 // From a wrong start the update finds the mixture that entries were drawn from,
 // and never makes the fields less likely.
 func TestMixtureUpdate(t *testing.T) {
-	truth := Mixture{[]Component{{0.2, 2, 0.3}, {0.3, -1, 0.1}}}
+	truth := Mixture{Components: []Component{{0.2, 2, 0.3}, {0.3, -1, 0.1}}}
 	rng := rand.New(rand.NewPCG(3, 4))
 	const n, noise = 5000, 0.01
 	lambda, sigma := make([]float64, n), make([]float64, n)
@@ -144,7 +144,7 @@ func TestMixtureUpdate(t *testing.T) {
 		lambda[i], sigma[i] = truth.Sample(rng)+math.Sqrt(noise)*rng.NormFloat64(), noise
 	}
 	sigma[0] = math.Inf(1)
-	fit := Mixture{[]Component{{0.05, 1, 1}, {0.05, -0.5, 1}}}
+	fit := Mixture{Components: []Component{{0.05, 1, 1}, {0.05, -0.5, 1}}}
 	last := math.Inf(-1)
 	for range 40 {
 		evidence := 0.0
@@ -166,7 +166,7 @@ func TestMixtureUpdate(t *testing.T) {
 	if got := fit.Update(lambda[:1], sigma[:1]); got.Components[0] != fit.Components[0] {
 		t.Errorf("learned from nothing: %+v", got)
 	}
-	gone := Mixture{[]Component{{0.1, 1e3, 1e-3}, {0.5, 0, 1}}}.Update(lambda, sigma)
+	gone := Mixture{Components: []Component{{0.1, 1e3, 1e-3}, {0.5, 0, 1}}}.Update(lambda, sigma)
 	if c := gone.Components[0]; c.Mean != 1e3 || c.Var != 1e-3 || !(c.Weight > 0) {
 		t.Errorf("a component that no entry is of became %+v", c)
 	}

@@ -48,10 +48,24 @@ type Sparse interface {
 	NonZero() float64 // the probability of not being zero, in (0, 1]
 }
 
-// Slabbed is a prior whose non-zero entries have a mean and a variance that are parameters.
+// Slabbed is a prior whose non-zero entries have a mean and a variance that are parameters,
+// or a variance alone, and of which each parameter can be learned.
 type Slabbed interface {
-	Prior
+	Sparse
+	Learner
 	Slab() (mean, variance float64)
+
+	// WithSlab is the prior with another mean, where it is a parameter, and another variance.
+	WithSlab(mean, variance float64) Slabbed
+
+	// SlabSD is how well so many non-zero entries determine the two.
+	SlabSD(entries float64) (ofMean, ofVar float64)
+
+	// Parameters are those that it has, and Learned those of them that are learned.
+	// Learning is the prior of which these are, as far as it has them.
+	Parameters() Parameters
+	Learned() Parameters
+	Learning(which Parameters) Slabbed
 }
 
 // Parametric is a prior whose parameters are a few numbers, which a stream keeps in

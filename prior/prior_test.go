@@ -67,7 +67,7 @@ func TestGaussBernoulliGolden(t *testing.T) {
 }
 
 func TestNoInformationReturnsThePrior(t *testing.T) {
-	for _, g := range []GaussBernoulli{{0.2, 0, 1}, {0.3, 1.5, 2}, Gaussian(-1, 4)} {
+	for _, g := range []GaussBernoulli{{Density: 0.2, SignalMean: 0, SignalVar: 1}, {Density: 0.3, SignalMean: 1.5, SignalVar: 2}, Gaussian(-1, 4)} {
 		var mean, variance [1]float64
 		g.Posterior(mean[:], variance[:], []float64{12}, []float64{math.Inf(1)})
 		if math.Abs(mean[0]-g.Mean()) > 1e-15 || math.Abs(variance[0]-g.Variance()) > 1e-15 {
@@ -126,7 +126,7 @@ func TestVectorPosteriorFactorises(t *testing.T) {
 }
 
 func BenchmarkGaussBernoulli(b *testing.B) {
-	g := GaussBernoulli{0.2, 0, 1}
+	g := GaussBernoulli{Density: 0.2, SignalMean: 0, SignalVar: 1}
 	const n = 1000
 	lambda, sigma := make([]float64, n), make([]float64, n)
 	mean, variance := make([]float64, n), make([]float64, n)

@@ -110,9 +110,7 @@ func (p *problem) given(ctx context.Context, z baseline.Parts, noise float64) (b
 	mean, square := p.moments()
 	in := &calamp.Problem{W: p.operator(), Y: p.pairs(z)}
 	if p.kind.complex {
-		in.Prior = prior.LearnedComplexGaussBernoulli{
-			ComplexGaussBernoulli: prior.ComplexGaussBernoulli{Density: density, SignalVar: square / density}, Learn: prior.Density | prior.SignalVar,
-		}
+		in.Prior = prior.ComplexGaussBernoulli{Density: density, SignalVar: square / density, Learn: prior.Density | prior.SignalVar}
 		in.Channel = channel.ComplexGain{Prior: channel.ComplexPrior{Lo: 1 - held, Hi: 1 + held, Concentration: math.Inf(1)}, NoiseVar: noise}
 	} else {
 		ones := make([]float64, len(p.s))
@@ -120,7 +118,7 @@ func (p *problem) given(ctx context.Context, z baseline.Parts, noise float64) (b
 			ones[mu] = 1
 		}
 		start := prior.GaussBernoulli{Density: density, SignalMean: mean / density, SignalVar: max(0.1*square/density, square/density-mean*mean/(density*density))}
-		in.Prior = prior.LearnedGaussBernoulli{GaussBernoulli: start, Learn: prior.Density | prior.SignalMean | prior.SignalVar}
+		in.Prior = start.Learning(prior.Density | prior.SignalMean | prior.SignalVar)
 		in.Channel = channel.AWGN{NoiseVar: noise, S: ones}
 	}
 	result, err := calamp.Solve(ctx, in, nil)

@@ -61,7 +61,7 @@ func learned(w operator.Operator, y *mat.Dense) (*calamp.Problem, error) {
 	}
 	return &calamp.Problem{
 		W: w, Y: y, Channel: gain,
-		Prior: prior.LearnedGaussBernoulli{GaussBernoulli: start, Learn: prior.Density | prior.SignalVar},
+		Prior: start.Learning(prior.Density | prior.SignalVar),
 	}, nil
 }
 

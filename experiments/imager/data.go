@@ -130,7 +130,7 @@ func (d *data) solve(ctx context.Context, y *mat.Dense, s []float64) (*calamp.Re
 	if err != nil {
 		return nil, err
 	}
-	p := &calamp.Problem{W: d.w, Y: y, Prior: prior.LearnedGroups{Groups: groups, Learn: prior.SignalVar}, Channel: channel.Faulty{Working: gain}}
+	p := &calamp.Problem{W: d.w, Y: y, Prior: groups.Learning(prior.SignalVar), Channel: channel.Faulty{Working: gain}}
 	opt := &calamp.Options{Learn: calamp.Learn{Noise: true, Range: true}}
 	if s != nil {
 		p.Channel, opt.Learn.Range = channel.AWGN{NoiseVar: gain.NoiseVar, S: s}, false

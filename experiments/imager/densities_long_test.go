@@ -51,7 +51,7 @@ func TestLongLearnsDensities(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := &calamp.Problem{W: d.w, Y: y, Prior: prior.LearnedGroups{Groups: groups, Learn: prior.SignalVar | prior.Density | prior.SignalMean}, Channel: channel.Faulty{Working: gain}}
+		p := &calamp.Problem{W: d.w, Y: y, Prior: groups.Learning(prior.SignalVar | prior.Density | prior.SignalMean), Channel: channel.Faulty{Working: gain}}
 		opt := &calamp.Options{Outliers: calamp.Outliers{Look: true}, Learn: calamp.Learn{Noise: true, Range: true}}
 		r, err := calamp.Solve(context.Background(), p, opt)
 		if err != nil {

@@ -457,7 +457,7 @@ func (g *complexSites) Report(*Solver) {
 		g.widened = ratio
 	}
 	g.widened = max(g.widened, g.misfit)
-	if learner, ok := g.model.Prior.(prior.Learner); ok {
+	if learner := prior.LearnerOf(g.model.Prior); learner != nil {
 		for range refits {
 			learner, _ = learner.Refit(g.Lambda, g.Sigma, 1)
 		}

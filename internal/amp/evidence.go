@@ -433,7 +433,7 @@ func (g *gaussian) Report(*Solver) {
 		g.fit.Integrate(variances)
 	}
 	g.takeSignals()
-	if learner, ok := g.model.Prior.(prior.Learner); ok {
+	if learner := prior.LearnerOf(g.model.Prior); learner != nil {
 		for range refits {
 			learner, _ = learner.Refit(g.Lambda, g.Sigma, 1)
 		}

@@ -964,11 +964,8 @@ func (b *planner) jointStart() (g prior.GaussBernoulli, learns joint.Learns) {
 
 // learnsOf is what is learned of rows, of each entry of which p is the prior.
 func learnsOf(p prior.Prior) (learns joint.Learns) {
-	switch l := p.(type) {
-	case prior.LearnedGaussBernoulli:
-		learns = joint.Learns{Density: l.Learn&prior.Density != 0, Mean: l.Learn&prior.SignalMean != 0}
-	case prior.LearnedComplexGaussBernoulli:
-		learns = joint.Learns{Density: l.Learn&prior.Density != 0}
+	if l, ok := p.(prior.Slabbed); ok {
+		learns = joint.Learns{Density: l.Learned()&prior.Density != 0, Mean: l.Learned()&prior.SignalMean != 0}
 	}
 	return learns
 }

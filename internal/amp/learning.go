@@ -85,7 +85,7 @@ const (
 func (l *Learning) Begin(s *Solver) {
 	s.State.ModelMoved, s.State.learnedEach = math.Inf(1), false
 	clear(s.State.logPrior)
-	l.fromPrior, _ = s.State.model.Prior.(prior.Learner)
+	l.fromPrior = prior.LearnerOf(s.State.model.Prior)
 	l.fromNoise = channel.NoiseOf(s.State.model.Channel)
 }
 
@@ -127,7 +127,7 @@ func (l *Learning) refit(s *State, t int) (change float64) {
 	if l.Noise && !(l.SensorNoise && t >= firstSensorRefit) {
 		change = max(change, l.refitNoise(s))
 	}
-	if p, ok := s.model.Prior.(prior.Learner); ok {
+	if p := prior.LearnerOf(s.model.Prior); p != nil {
 		change = max(change, l.refitPrior(s, p))
 	}
 	return change
@@ -147,7 +147,7 @@ func (l *Learning) refitPrior(s *State, p prior.Learner) float64 {
 	if s.jointLatents() == nil { // which are learned as rows
 		next, change = from.Refit(lambda, sigma, step)
 	}
-	if n, ok := next.(prior.LearnedNetwork); ok {
+	if n, ok := prior.NetworkOf(next); ok {
 		var moved float64
 		next, moved = n.RefitSlack(s.X, s.C, s.Lambda, s.Sigma, s.rate())
 		change = max(change, moved)
@@ -377,10 +377,10 @@ func (b *planner) startLearning() error {
 		b.Model.Channel = noisy.WithNoise(noisy.Noise() + max(0, power/(1+moments.SignalToNoise)-noisy.Noise()))
 	}
 	b.startOwnNoise(power)
-	if p, ok := b.Model.Prior.(prior.Learner); ok {
+	if p := prior.LearnerOf(b.Model.Prior); p != nil {
 		b.Model.Prior = p.Balanced(moments.Signal(power, b.meanNoise()) / row)
 	}
-	if n, ok := b.Model.Prior.(prior.LearnedNetwork); ok {
+	if n, ok := prior.NetworkOf(b.Model.Prior); ok {
 		b.Model.Prior = n.StartSlack(1.0 / (1 + moments.SignalToNoise))
 	}
 	return nil

@@ -122,16 +122,10 @@ func (p *jointLatents) After(s *Solver, l *Line) Verdict {
 // withLatents is the prior of a network with other Gauss–Bernoulli latents, of which the same is learned.
 func withLatents(p prior.Prior, g prior.GaussBernoulli) prior.Prior {
 	n, _ := prior.NetworkOf(p)
-	var latents prior.Prior = g
-	if l, is := n.Latents().(prior.LearnedGaussBernoulli); is {
-		l.GaussBernoulli = g
-		latents = l
+	if l, is := n.Latents().(prior.Slabbed); is {
+		return n.WithLatents(g.Learning(l.Learned()))
 	}
-	n = n.WithLatents(latents)
-	if _, learned := p.(prior.LearnedNetwork); learned {
-		return prior.LearnedNetwork{Network: n}
-	}
-	return n
+	return n.WithLatents(g)
 }
 
 // jointLatents are the latents that are joint rows; nil elsewhere.

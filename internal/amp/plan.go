@@ -377,8 +377,7 @@ func (b *planner) full() bool { return b.Covariance == solver.Full }
 func (b *planner) exchangeable() bool { return b.Covariance == solver.Exchangeable }
 
 func (b *planner) learner() bool {
-	_, ok := b.Model.Prior.(prior.Learner)
-	return ok
+	return prior.LearnerOf(b.Model.Prior) != nil
 }
 
 func (b *planner) learns() bool {
@@ -984,9 +983,9 @@ func (b *planner) learning() (on bool, why string, err error) {
 }
 
 func (b *planner) makeLearning(s *Solver) (Part, error) {
-	learner, ok := b.Model.Prior.(prior.Learner)
-	s.State.ScaleLearned = ok && learner.LearnsScale() && !b.stream()
-	if ok {
+	learner := prior.LearnerOf(b.Model.Prior)
+	s.State.ScaleLearned = learner != nil && learner.LearnsScale() && !b.stream()
+	if learner != nil {
 		var err error
 		if s.State.typicalRow, err = b.typicalRow(); err != nil {
 			return nil, err

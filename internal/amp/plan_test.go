@@ -42,7 +42,7 @@ func planChoices() []choice {
 		{"learned noise", func(p *Problem, _ *solver.Settings) { p.LearnNoise = true }},
 		{"learned calibration", func(p *Problem, _ *solver.Settings) { p.LearnCalibration = true }},
 		{"learned prior", func(p *Problem, _ *solver.Settings) {
-			p.Model.Prior = prior.LearnedGaussBernoulli{GaussBernoulli: prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, Learn: prior.SignalVar}
+			p.Model.Prior = prior.GaussBernoulli{Density: 0.2, SignalVar: 1, Learn: prior.SignalVar}
 		}},
 		{"prior without covariances", func(p *Problem, _ *solver.Settings) { p.Model.Prior = prior.Laplace{Density: 0.2, SignalVar: 1} }},
 		{"broken sensors", channelOf(func(c channel.Gain) channel.Channel { return channel.Faulty{Working: c} })},

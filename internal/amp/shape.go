@@ -17,7 +17,7 @@ type shape struct {
 }
 
 func (b *planner) shape() (on bool, why string, err error) {
-	g, ok := b.Model.Prior.(prior.LearnedGaussBernoulli)
+	g, ok := b.Model.Prior.(prior.GaussBernoulli)
 	const free = prior.Density | prior.SignalVar
 	switch {
 	case !ok || g.Learn&free != free:
@@ -54,7 +54,9 @@ func (p *shape) look(s *Solver) Verdict {
 	if !p.last.Clear() {
 		return GoOn
 	}
-	s.State.Adopt(Model{prior.LearnedMixture{Mixture: p.last.Mixture}, s.State.model.Channel})
+	mixture := p.last.Mixture
+	mixture.Learn = true
+	s.State.Adopt(Model{mixture, s.State.model.Channel})
 	s.State.ModelMoved = math.Inf(1)
 	s.damping.jumped()
 	return Disturbed
@@ -174,11 +176,12 @@ func (s *State) someEntries() entries {
 // fitOne is the likeliest prior of one Gaussian.
 func (e entries) fitOne(g prior.GaussBernoulli) prior.GaussBernoulli {
 	const steps, settled = 10, 0.01 // in standard errors: the likelihood then stays as it is
-	var l prior.Learner = prior.LearnedGaussBernoulli{GaussBernoulli: g, Learn: prior.Density | prior.SignalMean | prior.SignalVar}
+	g.Learn = prior.Density | prior.SignalMean | prior.SignalVar
+	var l prior.Learner = g
 	for change, step := 1.0, 0; step < steps && !(change < settled); step++ {
 		l, change = l.Refit(e.lambda, e.sigma, 1)
 	}
-	return l.(prior.LearnedGaussBernoulli).GaussBernoulli // whose Refit returns its own kind
+	return l.(prior.GaussBernoulli).GaussBernoulliPrior() // whose Refit returns its own kind
 }
 
 // inParts is where the fit of a mixture starts: the Gaussian of g in parts that are

@@ -85,8 +85,8 @@ func (r *Run) warnLikeNoOther() *Warning {
 
 // warnScale says what the common scale depends on when that of the signals was learned.
 func (r *Run) warnScale() *Warning {
-	p, learner := r.model().Prior.(prior.Learner)
-	learned := learner && p.LearnsScale() || r.joint() && r.LearnCalibration
+	p := prior.LearnerOf(r.model().Prior)
+	learned := p != nil && p.LearnsScale() || r.joint() && r.LearnCalibration
 	if !r.blind() || !learned || r.Anchored {
 		return nil
 	}

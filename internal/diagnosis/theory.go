@@ -151,8 +151,7 @@ func (r *Run) phasesOpen() string {
 
 // learns says whether anything of the model is learned.
 func (r *Run) learns() bool {
-	_, learner := r.model().Prior.(prior.Learner)
-	return learner || r.LearnNoise || r.LearnCalibration
+	return prior.LearnerOf(r.model().Prior) != nil || r.LearnNoise || r.LearnCalibration
 }
 
 // theory is the model of state evolution that is nearest to the run's: signals of the same

@@ -222,11 +222,7 @@ func (m *Model) ComplexPrior() prior.ComplexGaussBernoulli {
 
 // ComplexSignal is that prior, with what is to be learned of it.
 func (m *Model) ComplexSignal() prior.Prior {
-	p := prior.LearnedComplexGaussBernoulli{ComplexGaussBernoulli: m.ComplexPrior(), Learn: m.free()}
-	if p.Learn == 0 {
-		return p.ComplexGaussBernoulli
-	}
-	return p
+	return m.ComplexPrior().Learning(m.free())
 }
 
 // KnownComplex is the model of a complex problem with NaN where something is to be learned.

@@ -230,11 +230,10 @@ func (g *Groups) Signal(m *Model, p prior.Prior) (prior.Prior, error) {
 	if err != nil {
 		return nil, err
 	}
-	free := prior.LearnedGroups{Groups: groups, Learn: m.free(), Shared: shared}
-	if free.Learn == 0 {
-		return groups, nil
+	if groups.Learn = m.free(); groups.Learn != 0 {
+		groups.Shared = shared
 	}
-	return free, nil
+	return groups, nil
 }
 
 // Known is the prior of groups of which everything is given.

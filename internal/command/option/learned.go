@@ -115,20 +115,23 @@ func (m *Model) Take(g prior.GaussBernoulli, c channel.Gain) {
 // TakeResult takes what a run has learned.
 func (m *Model) TakeResult(res *calamp.Result) {
 	g := m.Prior()
-	switch p := res.Prior.(type) { // made by Signal, below, or by a further try
-	case prior.LearnedGaussBernoulli:
-		g = p.GaussBernoulli
-	case prior.LearnedComplexGaussBernoulli:
-		g.Density, g.SignalVar = p.Density, p.SignalVar
-	case prior.LearnedNonNegative:
-		g = prior.GaussBernoulli(p.NonNegative)
-	case prior.LearnedMixture:
-		g = p.AsOne()
-	case prior.LearnedLaplace:
-		g.Density, g.SignalVar = p.Density, p.SignalVar
-	case prior.LearnedNetwork:
-		if own, ok := p.Latents().(prior.LearnedGaussBernoulli); ok {
-			g = own.GaussBernoulli
+	entries := res.Prior
+	if n, ok := prior.NetworkOf(entries); ok {
+		entries = n.Latents()
+	}
+	switch p := entries.(type) { // made by Signal, below, or by a further try
+	case prior.Slabbed:
+		mean, variance := p.Slab()
+		if p.Learned() == 0 {
+			break
+		}
+		g.Density, g.SignalVar = p.NonZero(), variance
+		if p.Parameters()&prior.SignalMean != 0 {
+			g.SignalMean = mean
+		}
+	case prior.Mixture:
+		if p.Learn {
+			g = p.AsOne()
 		}
 	}
 	if c := channel.CalibrationOf(res.Channel); c != nil {
@@ -148,17 +151,8 @@ func (m *Model) TakeResult(res *calamp.Result) {
 
 // Signal is the prior p, with what is to be learned of it: that of a family whose parameters --density and its like are.
 func (m *Model) Signal(p prior.Prior) prior.Prior {
-	learn := m.free()
-	if learn == 0 {
-		return p
-	}
-	switch p := p.(type) {
-	case prior.GaussBernoulli:
-		return prior.LearnedGaussBernoulli{GaussBernoulli: p, Learn: learn}
-	case prior.NonNegative:
-		return prior.LearnedNonNegative{NonNegative: p, Learn: learn}
-	case prior.Laplace:
-		return prior.LearnedLaplace{Laplace: p, Learn: learn &^ prior.SignalMean}
+	if slabbed, ok := p.(prior.Slabbed); ok {
+		return slabbed.Learning(m.free())
 	}
 	return p
 }

@@ -135,9 +135,6 @@ func (s *SignalPrior) OfLatents(latents prior.Prior) prior.Prior {
 	if s.slackOpen {
 		made = made.WithSlack(made.Slack(), true)
 	}
-	if _, learned := latents.(prior.Learner); learned || s.slackOpen {
-		return prior.LearnedNetwork{Network: made}
-	}
 	return made
 }
 

@@ -136,9 +136,6 @@ func (s *SignalPrior) signal(m *Model) prior.Prior {
 		s.Components = s.compressible(m)
 	}
 	p := s.Of(m)
-	if mixture, ok := p.(prior.Mixture); ok && s.Learned {
-		return prior.LearnedMixture{Mixture: mixture}
-	}
 	return m.Signal(p)
 }
 
@@ -159,7 +156,7 @@ func (s *SignalPrior) Fixed() bool {
 // TakeResult takes what a run has learned.
 func (s *SignalPrior) TakeResult(res *calamp.Result) {
 	s.takeSlack(res)
-	if m, ok := res.Prior.(prior.LearnedMixture); ok { // made by Signal, above, or found better than what was asked for
+	if m, ok := res.Prior.(prior.Mixture); ok && m.Learn { // made by Signal, above, or found better than what was asked for
 		s.Family, s.Components, s.Learned = "mixture", m.Components, true
 	}
 }
@@ -175,7 +172,7 @@ func (s *SignalPrior) Of(m *Model) prior.Sampler {
 	case laplaceFamily:
 		return prior.Laplace{Density: m.Density, SignalVar: m.SignalVar}
 	case mixtureFamily:
-		return prior.Mixture{Components: s.Components}
+		return prior.Mixture{Components: s.Components, Learn: s.Learned}
 	}
 	return m.Prior()
 }
