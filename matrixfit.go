@@ -81,7 +81,7 @@ const (
 // LinearMatrix is W + Σ_j θ_j D_j, of tables or sparse matrices; the sum is a table. It is complex where one of them is.
 func LinearMatrix(w operator.Operator, directions ...Direction) (MatrixFamily, error) {
 	m, n := w.Dims()
-	_, isComplex := w.(*operator.Complex)
+	isComplex := operator.IsComplex(w)
 	for _, d := range directions {
 		if err := d.check(m, n); err != nil {
 			return nil, err
@@ -89,9 +89,7 @@ func LinearMatrix(w operator.Operator, directions ...Direction) (MatrixFamily, e
 		if d.D == nil {
 			return nil, fmt.Errorf("direction %q has no table", d.Name)
 		}
-		if _, is := d.D.(*operator.Complex); is {
-			isComplex = true
-		}
+		isComplex = isComplex || operator.IsComplex(d.D)
 	}
 	base, err := table("W", w, isComplex)
 	if err != nil {
@@ -127,47 +125,31 @@ func LinearMatrix(w operator.Operator, directions ...Direction) (MatrixFamily, e
 // table is all entries of a matrix; of a complex one, or where wantComplex is set, pairs of both parts.
 func table(name string, w operator.Operator, wantComplex bool) ([]float64, error) {
 	m, n := w.Dims()
-	values := make([]float64, m*n)
-	switch w := w.(type) {
-	case *operator.Complex:
-		re, im := make([]float64, n), make([]float64, n)
-		values = make([]float64, 0, 2*m*n)
+	parts := [2][]float64{make([]float64, m*n)}
+	if wantComplex = wantComplex || operator.IsComplex(w); wantComplex {
+		parts[1] = make([]float64, m*n)
+	}
+	rowOf := func(v []float64, mu int) []float64 { return v[min(mu*n, len(v)):min((mu+1)*n, len(v))] }
+	if row := operator.RowReader(w); row != nil {
 		for mu := range m {
-			if err := w.RowInto(re, im, mu); err != nil {
-				return nil, err
-			}
-			for i, v := range re {
-				values = append(values, v, im[i])
-			}
-		}
-		return values, nil
-	case *operator.Sparse:
-		c := w.CSR()
-		for mu := range m {
-			for j := c.Start[mu]; j < c.Start[mu+1]; j++ {
-				at := mu*n + int(c.Columns[j])
-				if c.Values32 != nil {
-					values[at] = float64(c.Values32[j])
-				} else {
-					values[at] = c.Values[j]
-				}
-			}
-		}
-	case operator.Matrix:
-		for mu := range m {
-			if err := w.RowInto(values[mu*n:(mu+1)*n], mu); err != nil {
+			if err := row(rowOf(parts[0], mu), rowOf(parts[1], mu), mu); err != nil {
 				return nil, err
 			}
 		}
-	default:
+	} else if sparse, ok := w.(*operator.Sparse); ok {
+		sparse.Each(func(mu, i int, v float64) bool {
+			parts[0][mu*n+i] = v
+			return true
+		})
+	} else {
 		return nil, fmt.Errorf("%s is a %s: a sum takes tables, whose entries can be seen, and sparse matrices", name, operator.Describe(w))
 	}
 	if !wantComplex {
-		return values, nil
+		return parts[0], nil
 	}
-	pairs := make([]float64, 2*len(values))
-	for i, v := range values {
-		pairs[2*i] = v
+	pairs := make([]float64, 0, 2*m*n)
+	for i, v := range parts[0] {
+		pairs = append(pairs, v, parts[1][i])
 	}
 	return pairs, nil
 }
@@ -265,7 +247,7 @@ func (f *matrixFit) findSteps() error {
 	}
 	m, n := w.Dims()
 	f.columns = 1
-	if _, is := w.(*operator.Complex); is {
+	if operator.IsComplex(w) {
 		f.columns = 2
 	}
 	rng := rand.New(rand.NewPCG(40, 0))

@@ -29,7 +29,7 @@ func MovedMatrix(w operator.Operator, derivatives []Direction) (operator.Operato
 		if err := d.check(m, n); err != nil {
 			return nil, err
 		}
-		if _, is := d.D.(*operator.Complex); is {
+		if operator.IsComplex(d.D) {
 			return nil, fmt.Errorf("%s is complex: parameters of sensors are for real matrices", d.Name)
 		}
 		values, err := table(d.Name, d.D, false)

@@ -102,6 +102,25 @@ func (w *Complex) RowInto(re, im []float64, mu int) error {
 	return errors.Join(table.RowInto(re, 2*mu), table.RowInto(im, 2*mu+1))
 }
 
+// IsComplex reports whether entries of w are complex numbers.
+func IsComplex(w Operator) bool {
+	_, is := w.(*Complex)
+	return is
+}
+
+// RowReader copies the real and imaginary parts of a row of w; nil where entries cannot be seen. Of a real w it leaves im as it is.
+func RowReader(w Operator) func(re, im []float64, mu int) error {
+	switch w := w.(type) {
+	case *Complex:
+		if w.Storage() != "" {
+			return w.RowInto
+		}
+	case Matrix:
+		return func(re, _ []float64, mu int) error { return w.RowInto(re, mu) }
+	}
+	return nil
+}
+
 // rowSquares are Σ_i |W_µi|².
 func (w *Complex) rowSquares(threads int) ([]float64, error) {
 	parts, err := RowSquares(w.rows, threads)

@@ -386,3 +386,20 @@ func TransposeCSR(c CSR) (CSR, error) {
 func (s *Sparse) CSR() CSR {
 	return CSR{M: s.m, N: s.n, Start: s.start, Columns: s.column, Values: s.f64, Values32: s.f32}
 }
+
+// Each calls f for every entry that is stored, row by row, until it returns false.
+func (s *Sparse) Each(f func(mu, i int, v float64) bool) {
+	for mu := range s.m {
+		for j := s.start[mu]; j < s.start[mu+1]; j++ {
+			v := 0.0
+			if s.f32 != nil {
+				v = float64(s.f32[j])
+			} else {
+				v = s.f64[j]
+			}
+			if !f(mu, int(s.column[j]), v) {
+				return
+			}
+		}
+	}
+}

@@ -141,8 +141,7 @@ func (b *planner) linearHalf(s *State) linearHalf {
 
 // pairs reports whether rows and columns of W are pairs of real ones.
 func (b *planner) pairs() bool {
-	_, complex := b.W.(*operator.Complex)
-	return complex
+	return operator.IsComplex(b.W)
 }
 
 func (b *planner) linearHalfOf(l *lmmse) linearHalf {

@@ -72,12 +72,10 @@ const (
 // complexSitesPossible says why complex signals cannot have sites, if they cannot.
 func (b *planner) complexSitesPossible() error {
 	known, gains := complexPriorOf(b.Model)
-	w, pairs := b.W.(*operator.Complex)
-	_, table := b.W.(operator.Matrix)
 	switch {
 	case !gains || known.Lo == known.Hi:
 		return errors.New("the evidence of complex signals is for gains whose amplitudes are unknown")
-	case pairs && w.Storage() == "" || !pairs && !table:
+	case operator.RowReader(b.W) == nil:
 		return errors.New("the evidence of complex signals needs a W whose entries can be seen")
 	}
 	return nil
@@ -105,15 +103,9 @@ func (g *complexSites) use(operator.Sweeps) {}
 func (g *complexSites) prepare(ctx context.Context) error {
 	g.ctx = ctx
 	re, im := make([]float64, g.Rows()*g.N), make([]float64, g.Rows()*g.N)
+	row := operator.RowReader(g.W)
 	for mu := range g.Rows() {
-		r, i := re[mu*g.N:][:g.N], im[mu*g.N:][:g.N]
-		var err error
-		if w, pairs := g.W.(*operator.Complex); pairs {
-			err = w.RowInto(r, i, mu)
-		} else {
-			err = g.W.(operator.Matrix).RowInto(r, mu)
-		}
-		if err != nil {
+		if err := row(re[mu*g.N:][:g.N], im[mu*g.N:][:g.N], mu); err != nil {
 			return err
 		}
 	}

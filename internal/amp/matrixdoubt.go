@@ -83,7 +83,7 @@ func (s *State) gram() [][]float64 {
 			g[l][k] = g[k][l]
 		}
 	}
-	if _, pairs := s.W.(*operator.Complex); pairs {
+	if operator.IsComplex(s.W) {
 		for k := 0; k < s.P; k += 2 {
 			for l := 0; l < s.P; l += 2 {
 				re, im := 0.5*(g[k][l]+g[k+1][l+1]), 0.5*(g[k][l+1]-g[k+1][l])

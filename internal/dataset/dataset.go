@@ -159,7 +159,7 @@ func (p *Problem) addReadings(spec, path string, allowed *memory.Allowance) erro
 	}
 	m, n := p.W.Dims()
 	w := &Array{Info: Info{Name: "W", Shape: []int{m, n}}, path: spec}
-	if _, ok := p.W.(*operator.Complex); ok {
+	if operator.IsComplex(p.W) {
 		w.parts = 2
 	}
 	p.Complex = y.isComplex()

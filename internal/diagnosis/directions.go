@@ -65,9 +65,8 @@ func (r *Run) warnShifts() *Warning {
 // steering are the columns of W, with a norm of 1, and the squares of their norms; nil where the entries of W cannot be seen.
 func (r *Run) steering() (columns [][]complex128, squares []float64) {
 	m, n := r.state.Rows(), r.state.N
-	w, pairs := r.Solver.Matrix.(*operator.Complex)
-	table, seen := r.Solver.Matrix.(operator.Matrix)
-	if pairs && w.Storage() == "" || !pairs && !seen {
+	row := operator.RowReader(r.Solver.Matrix)
+	if row == nil {
 		return nil, nil
 	}
 	columns, squares = make([][]complex128, n), make([]float64, n)
@@ -76,13 +75,7 @@ func (r *Run) steering() (columns [][]complex128, squares []float64) {
 	}
 	re, im := make([]float64, n), make([]float64, n)
 	for mu := range m {
-		var err error
-		if pairs {
-			err = w.RowInto(re, im, mu)
-		} else {
-			err = table.RowInto(re, mu)
-		}
-		if err != nil {
+		if row(re, im, mu) != nil {
 			return nil, nil
 		}
 		for i := range n {

@@ -21,17 +21,13 @@ func Unmixed(w operator.Operator) string {
 	}
 	switch w := w.(type) {
 	case *operator.Sparse:
-		c := w.CSR()
-		for j, i := range c.Columns {
-			v := 0.0
-			if c.Values != nil {
-				v = c.Values[j]
-			} else {
-				v = float64(c.Values32[j])
-			}
-			if again(int(i), v) {
-				return ""
-			}
+		twice := false
+		w.Each(func(_, i int, v float64) bool {
+			twice = again(i, v)
+			return !twice
+		})
+		if twice {
+			return ""
 		}
 	case operator.Matrix:
 		row := make([]float64, columns)

@@ -175,7 +175,7 @@ func (c *calibration) load(args []string) (*material, error) {
 		if err := c.loadDerivatives(w); err != nil {
 			return nil, err
 		}
-		_, is := w.(*operator.Complex)
+		is := operator.IsComplex(w)
 		if w, err = c.parts.Basis.Compose(w); err == nil {
 			w, err = choice(w, dataset.MatrixCount(path))
 		}

@@ -138,7 +138,7 @@ func (s *simulate) run(flags *pflag.FlagSet) error {
 	if err != nil {
 		return err
 	}
-	if _, is := w.(*operator.Complex); is && !s.complex {
+	if operator.IsComplex(w) && !s.complex {
 		return console.Usage("--matrix %s is complex, and the problem is real", s.given).WithHint("add --complex")
 	}
 	t, err := s.teacher(flags)

@@ -140,7 +140,7 @@ func (s *solve) check(m *option.ModelFile, flags *pflag.FlagSet) (size [2]int, e
 		defer file.Close()
 	}
 	size[0], size[1] = w.Dims()
-	_, isComplex := w.(*operator.Complex)
+	isComplex := operator.IsComplex(w)
 	if err := s.phases.CheckComplex(flags, &s.model, isComplex); isComplex && err != nil {
 		return size, err
 	}
