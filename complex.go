@@ -70,13 +70,13 @@ func (p *Problem) checkComplex() error {
 	if p.Phases == nil {
 		return nil
 	}
-	gain, ok := channel.InOrder(p.Channel).(channel.ComplexGain)
+	known, ok := channel.CalibrationOf(p.Channel).(channel.Turning)
 	m, _ := p.W.Dims()
 	m /= p.rows.rowsEach()
 	switch {
 	case !ok:
 		return fmt.Errorf("nominal phases are for complex gains, and the channel is a %T", p.Channel)
-	case gain.Prior.Free():
+	case channel.PhasesFree(known):
 		return fmt.Errorf("nominal phases are given, and the prior says that nothing is known of phases")
 	case len(p.Phases) != m:
 		return fmt.Errorf("%d nominal phases for %d sensors", len(p.Phases), m)
@@ -151,7 +151,7 @@ func (r *Result) PhaseIntervals(level float64) (lo, hi, relLo, relHi []float64) 
 	if c == nil || r.Phase == nil {
 		return nil, nil, nil, nil
 	}
-	p := c.Prior.(channel.ComplexPrior)
+	p := c.Prior.(channel.Turning)
 	common := quadrature.NormalBound(level) * r.PhaseSD
 	for mu, phase := range r.Phase {
 		_, half := p.PhaseInterval(c.Of(mu), level)
@@ -168,12 +168,12 @@ func (r *run) checkPhaseAnchor() error {
 	if !ok {
 		return nil
 	}
-	p, is := r.state().Calibration().(channel.ComplexPrior)
+	p, is := r.state().Calibration().(channel.Turning)
 	switch {
 	case !is:
 		return fmt.Errorf("the phase of sensor %d is anchored, and gains are real", mu)
-	case !p.Free():
-		return fmt.Errorf("the phase of sensor %d is anchored, but phases are known beforehand (κ = %g): an anchor is for phases of which nothing is known", mu, p.Concentration)
+	case !channel.PhasesFree(p):
+		return fmt.Errorf("the phase of sensor %d is anchored, but phases are known beforehand (κ = %g): an anchor is for phases of which nothing is known", mu, p.Phases())
 	case slices.Contains(r.readings.silent, mu):
 		return fmt.Errorf("anchored sensor %d has no usable reading", mu)
 	}

@@ -104,7 +104,7 @@ func (p *Problem) learnPrior(start prior.GaussBernoulli, opt *Options) bool {
 		opt.Scale.SignalMean = mean
 	}
 	p.Prior = start.Learning(everything)
-	if _, complex := channel.InOrder(p.Channel).(channel.ComplexGain); complex {
+	if channel.ColumnsOf(p.Channel) > 1 {
 		p.Prior = prior.ComplexGaussBernoulli{Density: start.Density, SignalVar: 2 * start.SignalVar, Learn: everything &^ prior.SignalMean}
 	}
 	return true
@@ -112,9 +112,8 @@ func (p *Problem) learnPrior(start prior.GaussBernoulli, opt *Options) bool {
 
 // bounding is a learned distribution of s with the bounds that were given; sensors may have got offsets meanwhile.
 func (g given) bounding(c channel.Calibration) channel.Calibration {
-	o, offsets := c.(channel.OffsetPrior)
-	if gains, without := g.bounds.(channel.GainPrior); offsets && without {
-		o.Gain = gains.Bounding(o.Gain).(channel.GainPrior)
+	if o, offsets := c.(channel.OffsetPrior); offsets {
+		o.Gain = o.Gain.Between(g.bounds.Range())
 		return o
 	}
 	return g.bounds.Bounding(c)
@@ -185,8 +184,7 @@ func (t *try) inFull(*try) *try {
 
 // spreadPhases reports whether phases were learned that are nowhere near the nominal ones, which freePhases asks.
 func (t *try) spreadPhases() bool {
-	gain, complex := channel.InOrder(t.res.Channel).(channel.ComplexGain)
-	return t.opt.Learn.PhasesOrFree && complex && gain.Prior.Concentration < nearNominal
+	return t.opt.Learn.PhasesOrFree && channel.PhasesOf(channel.CalibrationOf(t.res.Channel)) < nearNominal
 }
 
 // answers reports whether a try is an answer of a problem of which something was given, and nothing better is looked for: one that can be used, and that what was given does not contradict.

@@ -55,11 +55,10 @@ func halvesCompared(ctx context.Context, a *try) {
 // worthHalves reports whether halves of the snapshots are to be compared.
 func worthHalves(a *try) bool {
 	_, p := a.problem.Y.Dims()
-	_, free := channel.InOrder(a.problem.Channel).(channel.ComplexGain)
 	_, matrices := operator.Separate(a.problem.W)
 	codes, _ := channel.CodesOf(a.problem.Channel)
 	return a.res.Status == Converged && a.res.Calibration != nil && p/a.res.ColumnsPerSignal() >= leastForHalves && !a.integrated() && !tooLong(a) &&
-		(free && hasFreePhases(a) || a.res.Plan.Algorithm == solver.VAMP || a.problem.rows.rowsEach() > 1) && matrices == nil && a.problem.NoiseVar == nil && codes.Thresholds == nil
+		(hasFreePhases(a) || a.res.Plan.Algorithm == solver.VAMP || a.problem.rows.rowsEach() > 1) && matrices == nil && a.problem.NoiseVar == nil && codes.Thresholds == nil
 }
 
 // halfOf solves every other snapshot, from the first or the second on, beginning at the answer of all.

@@ -162,7 +162,7 @@ func (t *tries) goOn(first *try, further func(*try) *try) (*try, error) {
 		return first, nil
 	}
 	rungs, free := []func(*try) *try{t.integrated, t.withoutBlamed, further, withoutFaults, t.otherAlgorithm}, hasFreePhases(first)
-	if _, complex := channel.InOrder(first.problem.Channel).(channel.ComplexGain); complex {
+	if channel.ColumnsOf(first.problem.Channel) > 1 {
 		rungs = rungs[3:] // signals have been integrated out where they can be
 	}
 	if free {
@@ -326,14 +326,13 @@ const nearNominal = 1
 // freePhases is a problem with phases of which nothing is known; nil where those that were learned are near the nominal ones, or the options
 // exclude it.
 func freePhases(first *try) *try {
-	gain, complex := channel.InOrder(first.res.Channel).(channel.ComplexGain)
-	if !first.opt.Learn.PhasesOrFree || !complex || first.settled() && gain.Prior.Concentration >= nearNominal {
+	learned, complex := channel.CalibrationOf(first.res.Channel).(channel.Turning)
+	if !first.opt.Learn.PhasesOrFree || !complex || first.settled() && learned.Phases() >= nearNominal {
 		return nil
 	}
 	p, opt := *first.problem, first.opt
-	own := channel.InOrder(p.Channel).(channel.ComplexGain)
-	own.Prior.Concentration = 0
-	p.Channel = channel.WithInOrder(p.Channel, own)
+	known := p.Channel.(channel.Calibrating)
+	p.Channel = known.WithCalibration(known.Calibration().(channel.Turning).WithPhases(0))
 	opt.Learn.Phases, opt.Learn.PhasesOrFree = false, false
 	return &try{name: "free phases", problem: &p, opt: opt}
 }
@@ -356,8 +355,7 @@ func otherStarts(first *try) (list []*try) {
 }
 
 func hasFreePhases(first *try) bool {
-	gain, complex := channel.InOrder(first.problem.Channel).(channel.ComplexGain)
-	return complex && gain.Prior.Free()
+	return channel.PhasesFree(channel.CalibrationOf(first.problem.Channel))
 }
 
 // nearPhases takes all sensors for good where phases near the nominal ones were not found, and reports whether that finds them: the
@@ -370,14 +368,13 @@ func (t *tries) nearPhases(first, free *try) (found bool, err error) {
 	if err := t.run(learned); err != nil || !learned.trusted() {
 		return false, err
 	}
-	gain := channel.InOrder(learned.res.Channel).(channel.ComplexGain)
-	return gain.Prior.Concentration >= nearNominal && !(free.trusted() && free.score() > learned.score()), nil
+	return channel.PhasesOf(channel.CalibrationOf(learned.res.Channel)) >= nearNominal && !(free.trusted() && free.score() > learned.score()), nil
 }
 
 // warnOfStart says of phases that were learned, and are spread, what is not identified.
 func warnOfStart(res *Result) {
 	if !slices.ContainsFunc(res.Warnings, func(w Warning) bool { return w.Code == PhaseSpread }) {
-		kappa := channel.InOrder(res.Channel).(channel.ComplexGain).Prior.Concentration
+		kappa := channel.PhasesOf(channel.CalibrationOf(res.Channel))
 		res.Warnings = append(res.Warnings, Warning{Code: PhaseSpread, Message: fmt.Sprintf(
 			"the spread of phases about the nominal ones was learned as κ = %.2g, which is nearly that of free phases, and no run with free phases came to an answer; "+
 				"signals and phases may be those of another common phase, or of another shift of the signals, than the true ones; known phases, or an anchor, would decide", kappa)})
@@ -461,7 +458,7 @@ func (t *tries) integrated(first *try) *try {
 
 // evidenceOf names the evidence of signals that are integrated out.
 func evidenceOf(p *Problem) string {
-	if _, complex := channel.InOrder(p.Channel).(channel.ComplexGain); complex {
+	if channel.ColumnsOf(p.Channel) > 1 {
 		return "evidence of sparse complex signals"
 	}
 	return "evidence of Gaussian signals"
@@ -531,8 +528,7 @@ func (t *try) warnOfOffsets(asked *try) {
 // integratedPhases integrates complex signals out where message passing found no phases near the nominal ones, without what the first run left out and with it, and reports whether one of them is
 // the answer.
 func (t *tries) integratedPhases(first *try) (found bool, err error) {
-	gain, complex := channel.InOrder(first.res.Channel).(channel.ComplexGain)
-	if !complex || first.opt.Algorithm != solver.AutoAlgorithm || tooLong(first) || first.settled() && !(first.opt.Learn.PhasesOrFree && gain.Prior.Concentration < nearNominal) {
+	if channel.ColumnsOf(first.res.Channel) == 1 || first.opt.Algorithm != solver.AutoAlgorithm || tooLong(first) || first.settled() && !first.spreadPhases() {
 		return false, nil
 	}
 	for _, next := range []func(*try) *try{t.withoutBlamed, t.integrated} {

@@ -32,7 +32,7 @@ func (p *Problem) withRowGains(ctx context.Context, opt *Options, res *Result) (
 		return res, false
 	}
 	own := *p
-	working.Prior = places.Together(channel.CalibrationOf(res.Channel).(channel.GainPrior))
+	working.Prior = places.Together(channel.CalibrationOf(res.Channel).(channel.Gains).Gains())
 	own.Sensors, own.Channel = nil, channel.WithInOrder(p.Channel, working)
 	tried := &try{name: "a gain for each row", problem: &own, opt: *opt}
 	tried.opt.Learn.Range = true
@@ -58,7 +58,7 @@ func (r *Result) scatterGain() float64 {
 	for mu := range omit {
 		omit[mu] = r.Broken != nil && r.Broken[mu] > 0.5
 	}
-	return r.Calibration.Prior.(channel.GainPrior).ScatterGain(r.Calibration.Stats, omit)
+	return r.Calibration.Prior.(channel.Gains).Gains().ScatterGain(r.Calibration.Stats, omit)
 }
 
 // columnsOfSensors are one for each sensor (M×S), 1 where a row is read with it; nil where rows cannot have gains of their own.

@@ -11,7 +11,7 @@ func (r *Result) SmoothPart() (s, sd []float64) {
 	if _, together := channel.SmoothOf(r.Calibration.Prior); !together {
 		return nil, nil
 	}
-	s, sd = r.Calibration.Prior.(channel.GainPrior).SmoothPart(r.Calibration.Stats, nil)
+	s, sd = r.Calibration.Prior.(channel.Gains).Gains().SmoothPart(r.Calibration.Stats, nil)
 	for mu, v := range s {
 		sd[mu] *= v
 	}

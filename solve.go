@@ -149,8 +149,7 @@ func newRun(p *Problem, opt *Options) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, complex := channel.InOrder(p.Channel).(channel.ComplexGain)
-	if looked := r.plan.Has("outliers") || r.plan.Has("faults") && !complex; !looked {
+	if looked := r.plan.Has("outliers") || r.plan.Has("faults") && channel.ColumnsOf(p.Channel) == 1; !looked {
 		if err := r.readings.refuseBeyond(p); err != nil {
 			return nil, err
 		}
@@ -312,7 +311,7 @@ func (r *run) result(d *diagnosis.Run) *Result {
 	if s.Offsets() {
 		res.Offset, res.OffsetVar = slices.Clone(s.O), slices.Clone(s.OVar)
 	}
-	if _, is := channel.InOrder(model.Channel).(channel.ComplexGain); is {
+	if channel.ColumnsOf(model.Channel) > 1 {
 		res.Phase = slices.Clone(s.Phase)
 	}
 	if f, ok := model.Channel.(channel.Contaminated); ok {

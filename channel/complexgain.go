@@ -430,9 +430,25 @@ func (p ComplexPrior) Pull(stats []float64, s float64) float64 {
 	return 2 * s * dot(mean, fieldOf(stats)) / cmplx.Abs(mean)
 }
 
-// Turning is a [Calibration] of complex numbers.
+// Turning is a [Calibration] of complex numbers. What it says as a [Calibration] is of the amplitude.
 type Turning interface {
-	Calibration
+	Gains
+
+	// Phases is the concentration κ of the phases, 0 where they are free and +Inf where they are known, and WithPhases the
+	// same with another one. Unknowns is how many real numbers of s are unknown: amplitude, phase, or both.
+	Phases() float64
+	WithPhases(kappa float64) Turning
+	Unknowns() int
+
+	// PhaseInterval returns the posterior mean phase and how far to either side of it the phase lies with the given
+	// probability: π where it may be anywhere.
+	PhaseInterval(stats []float64, level float64) (mean, half float64)
+
+	// PhaseSpread is the κ that the statistics of several sensors are likeliest under, and the logarithm of how much likelier they are than
+	// under the present one; AboutNominal that of how much likelier they are than with phases that may be anywhere. Sensors for which omit
+	// is true do not count.
+	PhaseSpread(stats []float64, omit []bool) (likeliest, logRatio float64)
+	AboutNominal(stats []float64, omit []bool) float64
 
 	// Turn makes statistics, of several sensors at once, those that a later sample inherits when all signals so far
 	// are turned by so many radians, with s as it is.
@@ -448,6 +464,29 @@ type Turning interface {
 	// SetPosterior writes statistics (of no reading) with which the posterior, were nothing else known, has about this
 	// mean and variance.
 	SetPosterior(stats []float64, mean complex128, variance float64)
+}
+
+// PhasesOf is the concentration κ of the phases of s; +Inf where s is real, or none.
+func PhasesOf(c Calibration) float64 {
+	if t, ok := c.(Turning); ok {
+		return t.Phases()
+	}
+	return math.Inf(1)
+}
+
+// PhasesFree says that nothing is known of phases beforehand: the phase common to all is then a convention.
+func PhasesFree(c Calibration) bool { return PhasesOf(c) == 0 }
+
+// PhasesKnown says that s is real, or phases are known.
+func PhasesKnown(c Calibration) bool { return math.IsInf(PhasesOf(c), 1) }
+
+// Phases implements [Turning].
+func (p ComplexPrior) Phases() float64 { return p.Concentration }
+
+// WithPhases implements [Turning].
+func (p ComplexPrior) WithPhases(kappa float64) Turning {
+	p.Concentration = kappa
+	return p
 }
 
 // Turn implements [Turning].

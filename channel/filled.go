@@ -233,10 +233,15 @@ func AsFarAsKnown(c Gains, stats []float64, omit []bool, most float64) GainPrior
 // Bounding implements [Bounded].
 func (p GainPrior) Bounding(c Calibration) Calibration {
 	if g, ok := c.(GainPrior); ok {
-		g.Lo, g.Hi = p.Lo, p.Hi
-		return g
+		return g.Between(p.Lo, p.Hi)
 	}
 	return c
+}
+
+// Between is the distribution with other bounds.
+func (p GainPrior) Between(lo, hi float64) GainPrior {
+	p.Lo, p.Hi = lo, hi
+	return p
 }
 
 // learnedNormal is a normal distribution as it is learned: a tail of weight [LikeNoOther] allows outlying gains.

@@ -5,7 +5,6 @@ import (
 	"math"
 
 	"github.com/calamp/calamp"
-	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/prior"
 )
 
@@ -76,7 +75,7 @@ func (c *Calibrator) hold(p *Posterior) {
 	p.Calibration.Prior = p.Calibration.Prior.Scaled(f)
 	p.Factor = f
 	if p.Range != nil {
-		p.Range.Prior = p.Range.Prior.Scaled(f).(channel.GainPrior)
+		p.Range.Prior = p.Range.Prior.Times(f)
 		p.Range.ScaleSD = p.ScaleSD
 	}
 	scale(p.NoiseVar, f*f)

@@ -347,7 +347,7 @@ func (c *Calibrator) learnBlock(b *amp.Solver, block *Block, novel float64) {
 		}
 	}
 	if s.Range != nil {
-		s.Range.Prior = s.Range.Prior.Scaled(by).(channel.GainPrior)
+		s.Range.Prior = s.Range.Prior.Times(by)
 		c.refitRange()
 	}
 }

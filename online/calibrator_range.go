@@ -66,7 +66,7 @@ func insisted(opt *Options) bool {
 // evenRange is the range of gains that were declared uniform; nil where another distribution was given.
 func evenRange(known channel.Calibration) *channel.GainPrior {
 	gains, ok := known.(channel.Gains)
-	if _, complexGains := known.(channel.ComplexPrior); !ok || complexGains {
+	if _, complexGains := known.(channel.Turning); !ok || complexGains {
 		return nil
 	}
 	given := gains.Gains()
@@ -260,7 +260,7 @@ func (c *Calibrator) rescale(f float64) {
 	}
 	s.Signals.Pull *= f * f
 	c.rescaleModel(s.Model, f)
-	s.Range.Prior = s.Range.Prior.Scaled(f).(channel.GainPrior)
+	s.Range.Prior = s.Range.Prior.Times(f)
 	c.rescaleSample(f)
 }
 

@@ -231,9 +231,8 @@ func (c *Calibrator) nearestFit(mu int) float64 {
 		}
 	}
 	power := c.power(c.y, mu)
-	known, complexGains := c.sample.Calibration().(channel.ComplexPrior)
 	field := cmplx.Abs(along)
-	if !complexGains || known.Known() {
+	if channel.PhasesKnown(c.sample.Calibration()) {
 		field = real(along)
 	}
 	nearest := within(field / power)
@@ -242,14 +241,13 @@ func (c *Calibrator) nearestFit(mu int) float64 {
 
 // free reports whether nothing is known of phases beforehand: the common phase is then a convention.
 func (c *Calibrator) free() bool {
-	known, ok := c.sample.Calibration().(channel.ComplexPrior)
-	return ok && known.Free()
+	return channel.PhasesFree(c.sample.Calibration())
 }
 
 // amplitudesOpen reports whether gains are complex, of unknown amplitude.
 func (c *Calibrator) amplitudesOpen() bool {
-	known, ok := c.sample.Calibration().(channel.ComplexPrior)
-	return ok && known.Lo < known.Hi
+	lo, hi := c.sample.Calibration().Range()
+	return c.turning() != nil && lo < hi
 }
 
 // commonPhase is the phase that the convention takes for zero: of the anchored sensor, or of the sum of all s of which
@@ -342,26 +340,27 @@ func (c *Calibrator) phaseSD() float64 {
 
 // checkPhases reports nominal phases, or an anchored one, that belong to nothing.
 func (c *Calibrator) checkPhases() error {
-	known, complex := c.sample.Calibration().(channel.ComplexPrior)
+	known := c.turning()
+	complex := known != nil
 	switch _, anchored := c.opt.Anchor.PhaseSensor(); {
 	case c.opt.Phases != nil && !complex:
 		return fmt.Errorf("nominal phases are for complex gains, found a %T", c.sample.Calibration())
-	case c.opt.Phases != nil && known.Free():
+	case c.opt.Phases != nil && c.free():
 		return fmt.Errorf("nominal phases are given, and the prior says that nothing is known of phases")
 	case c.opt.Phases != nil && len(c.opt.Phases) != c.m:
 		return fmt.Errorf("%d nominal phases for %d sensors", len(c.opt.Phases), c.m)
 	case anchored && !complex:
 		return fmt.Errorf("the phase of a sensor is anchored, and gains are real")
-	case anchored && !known.Free():
-		return fmt.Errorf("the phase of a sensor is anchored, but phases are known beforehand (κ = %g): an anchor is for phases of which nothing is known", known.Concentration)
+	case anchored && !c.free():
+		return fmt.Errorf("the phase of a sensor is anchored, but phases are known beforehand (κ = %g): an anchor is for phases of which nothing is known", known.Phases())
 	}
 	return nil
 }
 
 // doubtsPhases is the warning that phases are not spread as was given.
 func (c *Calibrator) doubtsPhases(p *Posterior) {
-	given, complexGains := c.sample.Calibration().(channel.ComplexPrior)
-	if !complexGains || c.opt.Commit == Always || c.state.Samples < 2 {
+	given := c.turning()
+	if given == nil || c.opt.Commit == Always || c.state.Samples < 2 {
 		return
 	}
 	if message := diagnosis.PhasesContradict(given, c.state.Stats, c.strangers()); message != "" {
@@ -374,7 +373,7 @@ func (c *Calibrator) doubtsPhases(p *Posterior) {
 // common where they begin right (see [Calibrator.weigh]).
 func (c *Calibrator) doubtsSimilar(p *Posterior) {
 	known := c.turning()
-	if known == nil || c.sample.Calibration().(channel.ComplexPrior).Known() || c.opt.WarmUp > 1 {
+	if known == nil || channel.PhasesKnown(known) || c.opt.WarmUp > 1 {
 		return
 	}
 	for _, scene := range c.state.Scenes {
@@ -391,8 +390,8 @@ const leastSimilar = 3
 
 // doubtsAmplitudes is the warning that amplitudes are not spread over the range that was given, which is kept all the same.
 func (c *Calibrator) doubtsAmplitudes(p *Posterior) {
-	given, complexGains := c.sample.Calibration().(channel.ComplexPrior)
-	if !complexGains || given.Fills() != nil || c.opt.Commit == Always || c.opt.SPrior == solver.UniformS || c.state.Samples < 2 {
+	given, bounded := c.sample.Calibration().(channel.Bounded)
+	if c.turning() == nil || !bounded || given.Fills() != nil || c.opt.Commit == Always || c.opt.SPrior == solver.UniformS || c.state.Samples < 2 {
 		return
 	}
 	outside := 0
@@ -401,12 +400,13 @@ func (c *Calibrator) doubtsAmplitudes(p *Posterior) {
 			outside++
 		}
 	}
+	lo, hi := given.Range()
 	ratio, _ := given.Contradiction(c.state.Stats, c.strangers())
 	if few := max(1, outsideRange*float64(c.m)); ratio > amp.Contradicted || float64(outside) > few {
 		p.Warnings = append(p.Warnings, calamp.Warning{
 			Code: calamp.RangeNotFilled,
 			Message: fmt.Sprintf("amplitudes are not spread evenly over the range [%g, %g] that was given (log-likelihood ratio %.3g, the likelihood of %d of %d sensors has its maximum beyond it): "+
-				"a stream of complex readings keeps the range, and its scale and error bars depend on it; give the range of the amplitudes, or learn it with calamp solve", given.Lo, given.Hi, ratio, outside, c.m),
+				"a stream of complex readings keeps the range, and its scale and error bars depend on it; give the range of the amplitudes, or learn it with calamp solve", lo, hi, ratio, outside, c.m),
 		})
 	}
 }

@@ -66,7 +66,7 @@ var errOneScene = errors.New("the samples are of one scene")
 // checkWarmUp reports options that do not go with the channel.
 func checkWarmUp(o *Options, g channel.Calibrating) error {
 	_, offsets := channel.CalibrationOf(g).(channel.Offsetting)
-	gains, complexGains := channel.CalibrationOf(g).(channel.ComplexPrior)
+	_, complexGains := channel.CalibrationOf(g).(channel.Turning)
 	switch {
 	case len(o.SensorDerivatives) > 0 && o.WarmUp > 1:
 		return errors.New("parameters of sensors are learned from single samples: leave out the warm-up")
@@ -74,7 +74,7 @@ func checkWarmUp(o *Options, g channel.Calibrating) error {
 		return fmt.Errorf("at most %d samples are solved together, found %d", mostWarmUp, o.WarmUp)
 	case complexGains && o.LearnOffsets:
 		return errors.New("complex gains have no offsets")
-	case complexGains && gains.Free() && o.WarmUp < LeastTogether:
+	case channel.PhasesFree(channel.CalibrationOf(g)) && o.WarmUp < LeastTogether:
 		return fmt.Errorf("nothing is known of phases, so that a single sample does not determine its signal, and the stream would learn wrong gains: a stream begins with %d samples or more that are solved together (WarmUp), found %d", LeastTogether, o.WarmUp)
 	case complexGains:
 		return nil

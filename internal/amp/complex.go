@@ -112,8 +112,8 @@ func (b *planner) numbers() int64 {
 // complexNumbers requires all parts of a model to be complex, or none.
 func (b *planner) complexNumbers() (on bool, why string, err error) {
 	w, table := b.W.(*operator.Complex)
-	calibration := channel.CalibrationOf(channel.InOrder(b.Model.Channel))
-	known, gains := calibration.(channel.ComplexPrior)
+	calibration := channel.CalibrationOf(b.Model.Channel)
+	_, gains := calibration.(channel.Turning)
 	shifts := false // whether shifted signals have the same readings but for phases
 	if table {
 		_, shifts = w.Rows()
@@ -129,7 +129,7 @@ func (b *planner) complexNumbers() (on bool, why string, err error) {
 		return false, "", fmt.Errorf("complex signals need a channel of complex gains, found a %T", b.Model.Channel)
 	case b.P%2 != 0:
 		return false, "", fmt.Errorf("complex signals have two columns each, found %d", b.P)
-	case gains && known.Free() && shifts:
+	case channel.PhasesFree(calibration) && shifts:
 		return false, "", errors.New("rows of the Fourier transform, and phases of which nothing is known (--phase free): to shift all signals changes nothing but the sensors' phases, so that no " +
 			"reading tells which shift it is; give the phases: --phase known, or how well they are known, --phase KAPPA")
 	case b.full():
@@ -204,16 +204,20 @@ func (p *phaseStep) After(s *Solver, l *Line) Verdict {
 	return GoOn
 }
 
+// turnable is a channel that has the derivatives of the evidence of a block along the phase common to all of its sensors.
+type turnable interface {
+	PhaseDerivatives(turn float64, b *channel.Block) (first, second float64)
+}
+
 // phaseEvidence is the evidence along the common phase.
 type phaseEvidence struct {
-	channel channel.ComplexGain
+	channel turnable
 	sensors *channel.Block
 	signals float64 // 2 Im S
 }
 
 func alongPhase(s *State) phaseEvidence {
-	c := channel.InOrder(s.model.Channel).(channel.ComplexGain)
-	return phaseEvidence{channel: c, sensors: &s.sensors, signals: s.fieldTurn}
+	return phaseEvidence{channel: channel.InOrder(s.model.Channel).(turnable), sensors: &s.sensors, signals: s.fieldTurn}
 }
 
 // slope is its derivative, with an estimate of the second.
@@ -263,7 +267,7 @@ func (s *State) PastPhaseSD(past Past) (sd float64, known bool) {
 	case p.Free():
 		return 0, false
 	}
-	e := phaseEvidence{channel: channel.InOrder(s.model.Channel).(channel.ComplexGain), sensors: s.sensorsOf(past)}
+	e := phaseEvidence{channel: channel.InOrder(s.model.Channel).(turnable), sensors: s.sensorsOf(past)}
 	return e.sd(), true
 }
 

@@ -151,7 +151,7 @@ func (g *complexSites) begin() {
 	}
 	g.highest, g.since, g.ended = math.Inf(-1), 0, false
 	if !g.learns {
-		g.fit.Kappa = g.calibration.(channel.ComplexPrior).Concentration
+		g.fit.Kappa = channel.PhasesOf(g.calibration)
 	}
 	g.starts++
 }
@@ -383,7 +383,7 @@ func (g *complexSites) takeSensors() {
 	unit := g.middle
 	noise := 0.5 * g.fit.Noise * unit * unit // of a part
 	g.adoptWorking(channel.InOrder(g.model.Channel).(channel.Noisy).WithNoise(noise))
-	known := g.calibration.(channel.ComplexPrior)
+	known, _ := complexPriorOf(g.model)
 	if _, _, normal := channel.NormalOf(known.Amplitude()); !normal {
 		known = known.WithAmplitude(channel.NormalAbout(unit, g.fit.Spread*unit))
 	}
@@ -428,7 +428,7 @@ func (g *complexSites) takeSensors() {
 // setSensor sets what is known of a sensor.
 func (g *complexSites) setSensor(mu int, variance float64) {
 	g.SVar[mu] = variance
-	g.calibration.(channel.ComplexPrior).SetPosterior(g.Of(g.Stats, mu), cmplx.Rect(g.S[mu], g.Phase[mu]), variance)
+	g.calibration.(channel.Turning).SetPosterior(g.Of(g.Stats, mu), cmplx.Rect(g.S[mu], g.Phase[mu]), variance)
 }
 
 func (g *complexSites) integrated() Integrated { return Integrated{Sites: true} }

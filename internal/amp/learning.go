@@ -286,12 +286,12 @@ const phaseReach = 4
 // refitPhases moves the concentration of the phases to the one that the readings are likeliest under, whatever the phases are: at a fixed point that
 // is where the free energy is stationary in it. Its logarithm is known to √(2/M).
 func refitPhases(s *State) float64 {
-	known := s.calibration.(channel.ComplexPrior)
+	known := s.calibration.(channel.Turning)
 	likeliest, _ := known.PhaseSpread(s.Stats, s.outOfOrder())
-	now := known.Concentration
-	known.Concentration = min(max(likeliest, now/phaseReach), now*phaseReach)
-	s.adoptCalibration(known)
-	return math.Abs(math.Log(known.Concentration/now)) * math.Sqrt(0.5*float64(s.M))
+	now := known.Phases()
+	next := min(max(likeliest, now/phaseReach), now*phaseReach)
+	s.adoptCalibration(known.WithPhases(next))
+	return math.Abs(math.Log(next/now)) * math.Sqrt(0.5*float64(s.M))
 }
 
 // scaleOfPrior is the factor by which the signals are to be multiplied to be likeliest

@@ -183,7 +183,7 @@ func (t *tally) count(res *calamp.Result, truth calamp.Truth, rng *rand.Rand) {
 			l.SRaw = within(truth.S, lo, hi)
 			l.Scale = within([]float64{m.Scale}, []float64{least}, []float64{most})
 		}
-		if res.Phase != nil && !res.Calibration.Prior.(channel.ComplexPrior).Known() {
+		if res.Phase != nil && !channel.PhasesKnown(res.Calibration.Prior) {
 			lo, hi, relLo, relHi := res.PhaseIntervals(level)
 			l.Phase = holds(truth.Phase, m.PhaseShift, relLo, relHi)
 			if !res.PhaseFree {

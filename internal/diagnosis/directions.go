@@ -26,7 +26,7 @@ const (
 //
 // for every pair of columns that the signals' entries can move along without one that leaves the grid.
 func (r *Run) warnShifts() *Warning {
-	gain, ok := channel.InOrder(r.model().Channel).(channel.ComplexGain)
+	known, ok := r.calibration().(channel.Turning)
 	if !ok || !r.blind() || r.Solver.Iterations == 0 || float64(r.state.M)*float64(r.state.N)*float64(r.state.N) > mostForShifts {
 		return nil
 	}
@@ -34,12 +34,13 @@ func (r *Run) warnShifts() *Warning {
 	if columns == nil {
 		return nil
 	}
-	list := r.sources(squares, gain.NoiseVar)
+	noise := float64(r.state.Columns()) * channel.NoiseOf(r.model().Channel)
+	list := r.sources(squares, noise)
 	if len(list) == 0 {
 		return nil
 	}
-	kappa := gain.Prior.Concentration
-	if r.LearnPhases && phasesAnywhere(gain.Prior, r.state.Stats, nil) != "" {
+	kappa := known.Phases()
+	if r.LearnPhases && phasesAnywhere(known, r.state.Stats, nil) != "" {
 		kappa = 0
 	}
 	count, example := 0, [2]int{}
@@ -49,7 +50,7 @@ func (r *Run) warnShifts() *Warning {
 			continue
 		}
 		ramp := between(columns[strongest], columns[j], r.state.Rows()/r.state.M)
-		if r.phasesAllow(kappa, ramp) && moves(columns, list, ramp, j-strongest, gain.NoiseVar) {
+		if r.phasesAllow(kappa, ramp) && moves(columns, list, ramp, j-strongest, noise) {
 			if count++; count == 1 {
 				example = [2]int{strongest, j}
 			}

@@ -12,7 +12,7 @@ const phasesContradicted = 10
 
 // warnPhases is about phases that are not spread as was given.
 func (r *Run) warnPhases() *Warning {
-	stated, ok := r.calibration().(channel.ComplexPrior)
+	stated, ok := r.calibration().(channel.Turning)
 	if !ok || !r.Converged || r.Solver.Iterations == 0 {
 		return nil
 	}
@@ -35,23 +35,23 @@ func (r *Run) warnPhases() *Warning {
 const aboutNominal = 4.6
 
 // phasesAnywhere says so of phases whose spread was learned; empty where they are about the nominal ones.
-func phasesAnywhere(learned channel.ComplexPrior, stats []float64, omit []bool) string {
+func phasesAnywhere(learned channel.Turning, stats []float64, omit []bool) string {
 	ratio := learned.AboutNominal(stats, omit)
 	if ratio > aboutNominal {
 		return ""
 	}
 	return fmt.Sprintf("the spread of phases about the nominal ones was learned as κ = %.2g, and free phases are as likely (log-likelihood ratio %.2g): "+
-		"the common phase, and its phase_sd, carry no information; give --phase free", learned.Concentration, ratio)
+		"the common phase, and its phase_sd, carry no information; give --phase free", learned.Phases(), ratio)
 }
 
 // PhasesContradict says so of statistics of sensors; empty where they do not.
-func PhasesContradict(stated channel.ComplexPrior, stats []float64, omit []bool) string {
+func PhasesContradict(stated channel.Turning, stats []float64, omit []bool) string {
 	kappa, ratio := stated.PhaseSpread(stats, omit)
 	if !(ratio > phasesContradicted) {
 		return ""
 	}
-	was := fmt.Sprintf("with κ = %g", stated.Concentration)
-	if stated.Known() {
+	was := fmt.Sprintf("with κ = %g", stated.Phases())
+	if channel.PhasesKnown(stated) {
 		was = "as known"
 	}
 	return fmt.Sprintf("the phases were given %s, but the likeliest ones are spread about them with κ = %.2g, by some %.2g rad (log-likelihood ratio %.3g): "+

@@ -14,8 +14,10 @@ const contradictory = 4
 
 // amplitude is the distribution of |s| where that is complex, and of s where it is real.
 func amplitude(c channel.Calibration) channel.Calibration {
-	if known, ok := c.(channel.ComplexPrior); ok && known.Learns() == nil {
-		return known.Amplitude()
+	if known, ok := c.(channel.Turning); ok {
+		if lo, hi := known.Range(); lo < hi {
+			return known.Gains()
+		}
 	}
 	return c
 }

@@ -137,8 +137,7 @@ const fewDifferent = 2
 // phasesOpen says that phases are free and signals so similar that hardly anything separates the ones from the others,
 // where they are not known well.
 func (r *Run) phasesOpen() string {
-	known, ok := r.calibration().(channel.ComplexPrior)
-	if !ok || !known.Free() || !(mean(r.state.C) > wellKnown*r.model().Prior.Variance()) {
+	if !channel.PhasesFree(r.calibration()) || !(mean(r.state.C) > wellKnown*r.model().Prior.Variance()) {
 		return ""
 	}
 	share, _ := r.Solver.Widening()

@@ -176,7 +176,7 @@ func (r *Run) warnMeasurements() *Warning {
 	}:
 		g := p.ComplexPrior()
 		density, least = g.Density, recovery.ComplexAlphaCS(g)
-		if gains, ok := r.calibration().(channel.ComplexPrior); ok {
+		if gains, ok := r.calibration().(channel.Turning); ok {
 			counting = recovery.ComplexAlphaMin(g.Density, r.state.Each/r.state.Columns(), gains.Unknowns())
 		}
 		if r.joint() {

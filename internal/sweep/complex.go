@@ -182,13 +182,14 @@ func (t *turned) intervals(v Values, x, variance, truth []float64, n int, of cal
 		}
 	}
 	parts.set(v, "x")
-	known := t.from.Prior.(channel.ComplexPrior)
+	known := t.from.Prior.(channel.Turning)
+	least, most := known.Range()
 	lo, hi := t.from.Interval(oneSD)
 	for mu, r := range t.size {
-		if known.Lo < known.Hi {
+		if least < most {
 			amplitudes.add(r-of.S[mu], math.Hypot(0.5*(hi[mu]-lo[mu]), r*t.scaleSD))
 		}
-		if !known.Known() {
+		if !channel.PhasesKnown(known) {
 			_, half := known.PhaseInterval(t.from.Of(mu), oneSD)
 			phases.add(math.Remainder(t.phase[mu]-(of.Phase[mu]-shift), 2*math.Pi), math.Hypot(half, phaseSD))
 		}

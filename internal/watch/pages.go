@@ -225,7 +225,7 @@ func (v *View) deviationsOfSize() []float64 {
 	if p.Phase == nil {
 		return sd
 	}
-	if known, ok := p.Calibration.Prior.(channel.ComplexPrior); ok && !known.Known() {
+	if !channel.PhasesKnown(p.Calibration.Prior) {
 		for mu := range sd {
 			sd[mu] *= math.Sqrt2 / 2
 		}

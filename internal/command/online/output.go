@@ -12,7 +12,6 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/calamp/calamp"
-	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/command/console"
 	"github.com/calamp/calamp/internal/command/facts"
 	"github.com/calamp/calamp/internal/command/option"
@@ -148,7 +147,7 @@ func (r *onlineRun) takeLearned(p *online.Posterior) {
 		return
 	}
 	g, c, f := r.stated.Prior(), r.stated.Channel(), p.Factor
-	g, c.NoiseVar, c.Prior = g.Times(f), c.NoiseVar*f*f, c.Prior.Scaled(f).(channel.GainPrior)
+	g, c.NoiseVar, c.Prior = g.Times(f), c.NoiseVar*f*f, c.Prior.Times(f)
 	if learned := p.Model; learned != nil {
 		c.NoiseVar = learned.NoiseVar
 		if signal, ok := learned.GaussBernoulli(); ok {
@@ -156,7 +155,7 @@ func (r *onlineRun) takeLearned(p *online.Posterior) {
 		}
 	}
 	if p.Range != nil {
-		c.Prior = c.Prior.Bounding(p.Range.Prior).(channel.GainPrior)
+		c.Prior = p.Range.Prior.Between(c.Prior.Range())
 	}
 	if r.model.AtReading() {
 		c.NoiseVar = c.Own.Read // in units of readings, whatever the scale

@@ -75,8 +75,8 @@ func (p *Phases) String() string {
 
 // TakeResult takes over what was learned.
 func (p *Phases) TakeResult(res *calamp.Result) {
-	if gain, ok := channel.InOrder(res.Channel).(channel.ComplexGain); ok && p.Learned {
-		p.Kappa = gain.Prior.Concentration
+	if channel.ColumnsOf(res.Channel) > 1 && p.Learned {
+		p.Kappa = channel.PhasesOf(channel.CalibrationOf(res.Channel))
 		p.Learned = !p.Free()
 	}
 }
