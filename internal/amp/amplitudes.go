@@ -98,7 +98,7 @@ func (s *State) setAmplitudes(logs []float64) {
 }
 
 // PriorOf is the prior of signal k.
-func (s *State) PriorOf(k int) prior.Prior {
+func (s *modelState) PriorOf(k int) prior.Prior {
 	if s.Amplitude == nil || s.Amplitude[k] == 1 {
 		return s.model.Prior
 	}

@@ -20,7 +20,7 @@ import (
 // the columns, whose noise and signals have half their variance in each.
 
 // eachPair calls f with the places in X, or any other array of entries, of both parts of every entry.
-func (s *State) eachPair(f func(re, im int)) {
+func (s *extent) eachPair(f func(re, im int)) {
 	for k := 0; k+1 < s.P; k += 2 {
 		for i := range s.N {
 			f(k*s.N+i, (k+1)*s.N+i)
@@ -81,7 +81,7 @@ func (s *State) startUneven(draw uint64) {
 }
 
 // phasesOpen says that the readings do not tell yet how s turns them: most of E|s|² is variance.
-func (s *State) phasesOpen() bool {
+func (s *sensorState) phasesOpen() bool {
 	if s.columns == 1 {
 		return false
 	}

@@ -332,7 +332,7 @@ func (s *State) addVolume(volume float64) float64 {
 	return s.volumeOf(volume, 0, sensors) + s.volumeOf(0, sensors, len(s.all.y))
 }
 
-func (s *State) volumeOf(sum float64, from, to int) float64 {
+func (s *messages) volumeOf(sum float64, from, to int) float64 {
 	v, g := s.all.v[from:to], s.all.g[from:to]
 	for j, y := range s.all.y[from:to] {
 		if !math.IsNaN(y) {

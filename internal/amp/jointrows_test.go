@@ -259,7 +259,7 @@ func (p *joinTell) After(s *Solver, l *Line) Verdict {
 
 // TestJointTestOfAMixture: signals that were found to be of several Gaussians are not compared with joint ones, which are of one.
 func TestJointTestOfAMixture(t *testing.T) {
-	s := &Solver{State: &State{model: Model{Prior: prior.Mixture{Learn: true}}}}
+	s := &Solver{State: &State{modelState: modelState{model: Model{Prior: prior.Mixture{Learn: true}}}}}
 	if p := new(JointTest); p.look(s) != GoOn || p.Ends || p.Gain != 0 {
 		t.Errorf("%+v", p)
 	}

@@ -311,7 +311,7 @@ func (s *State) scaleOfPrior() float64 {
 }
 
 // outOfOrder tells which sensors are more likely broken than not.
-func (s *State) outOfOrder() []bool {
+func (s *sensorState) outOfOrder() []bool {
 	omit := make([]bool, s.M)
 	for mu := range omit {
 		omit[mu] = s.OutOfOrder(mu)
@@ -320,7 +320,7 @@ func (s *State) outOfOrder() []bool {
 }
 
 // OutOfOrder tells whether a sensor is more likely broken than not.
-func (s *State) OutOfOrder(mu int) bool { return s.Broken[mu] > 0.5 }
+func (s *sensorState) OutOfOrder(mu int) bool { return s.Broken[mu] > 0.5 }
 
 // meanNoise is that of all readings, as far as it is given.
 func (b *planner) meanNoise() float64 {

@@ -326,7 +326,7 @@ func (s *State) rowDoubt(mu int, g, h, noise [][]float64) (r rowDoubt) {
 }
 
 // widerBy is the further variance of a real ŝ, per η²w²: u is along the readings, and precision that of one of them.
-func (s *State) widerBy(mu int, u, ofH []float64, h [][]float64, precision float64) float64 {
+func (s *sensorState) widerBy(mu int, u, ofH []float64, h [][]float64, precision float64) float64 {
 	power, apart := 0.0, floats.Dot(u, ofH)
 	for k, v := range u {
 		if y := s.Y[mu*s.P+k]; !math.IsNaN(y) {

@@ -129,7 +129,7 @@ func withLatents(p prior.Prior, g prior.GaussBernoulli) prior.Prior {
 }
 
 // jointLatents are the latents that are joint rows; nil elsewhere.
-func (s *State) jointLatents() *joint.Rows {
+func (s *modelState) jointLatents() *joint.Rows {
 	if s.network == nil {
 		return nil
 	}
@@ -202,21 +202,21 @@ func (s *State) takeNetwork(how layers.How) error {
 }
 
 // adoptLatents tells the node what is known of its latents and its slack.
-func (s *State) adoptLatents() {
+func (s *modelState) adoptLatents() {
 	if s.network != nil {
 		n, _ := prior.NetworkOf(s.model.Prior)
 		s.network.SetModel(n.Latents(), n.Slack())
 	}
 }
 
-func (s *State) startNetwork() {
+func (s *modelState) startNetwork() {
 	if s.network != nil {
 		s.network.Start()
 	}
 }
 
 // scaleOfNetwork reports whether signals come out of a network of a scale of its own: those of another scale are none of its.
-func (s *State) scaleOfNetwork() bool { return s.network != nil && !s.networkScales }
+func (s *modelState) scaleOfNetwork() bool { return s.network != nil && !s.networkScales }
 
 // inputNetwork is the input of all signals.
 func (d *diagonal) inputNetwork() error {
@@ -261,7 +261,7 @@ func (s *State) priorFields() (lambda, sigma []float64) {
 }
 
 // rate is α: readings for each entry of the signals.
-func (s *State) rate() float64 { return float64(s.M*s.Each) / float64(s.N*s.P) }
+func (s *extent) rate() float64 { return float64(s.M*s.Each) / float64(s.N*s.P) }
 
 // SlackWanted is how much more slack signals that come out of a network ask for, and by how many standard errors.
 func (s *State) SlackWanted() (more, z float64) {

@@ -20,7 +20,7 @@ func (s *State) SetNoise(variances []float64) {
 	s.setExcess(variances, least)
 }
 
-func (s *State) setExcess(variances []float64, least float64) {
+func (s *sensorState) setExcess(variances []float64, least float64) {
 	each := s.Each
 	if len(variances) == len(s.Y) {
 		each = 1
@@ -162,7 +162,7 @@ func (s *State) yielding(j int, n float64) float64 {
 }
 
 // present is how many readings sensor mu has.
-func (s *State) present(mu int) (n float64) {
+func (s *sensorState) present(mu int) (n float64) {
 	for _, y := range s.Y[mu*s.Each : (mu+1)*s.Each] {
 		if !math.IsNaN(y) {
 			n++
@@ -211,7 +211,7 @@ func (s *State) Noise(j int) float64 {
 func (s *State) Doubt(j int) float64 { return s.U[j] + channel.NoiseOf(s.model.Channel) }
 
 // Unequal reports whether noise differs from reading to reading.
-func (s *State) Unequal() bool { return s.excess != nil }
+func (s *sensorState) Unequal() bool { return s.excess != nil }
 
 // SensorNoise is the mean noise variance of every sensor's readings, of those that are there
 // where any is.

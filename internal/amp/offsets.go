@@ -8,19 +8,19 @@ import (
 )
 
 // offsets is what is known of the sensors' offsets; nil where the channel has none.
-func (s *State) offsets() channel.Offsetting {
+func (s *modelState) offsets() channel.Offsetting {
 	known, _ := s.calibration.(channel.Offsetting)
 	return known
 }
 
 // Offsets reports whether the channel has them.
-func (s *State) Offsets() bool { return s.offsets() != nil }
+func (s *modelState) Offsets() bool { return s.offsets() != nil }
 
 // Reading is reading j as it would be without its sensor's offset.
-func (s *State) Reading(j int) float64 { return s.Y[j] - s.O[s.SensorOf(j)] }
+func (s *sensorState) Reading(j int) float64 { return s.Y[j] - s.O[s.SensorOf(j)] }
 
 // Readings are all of them.
-func (s *State) Readings() []float64 {
+func (s *sensorState) Readings() []float64 {
 	y := make([]float64, len(s.Y))
 	for j := range y {
 		y[j] = s.Reading(j)

@@ -190,7 +190,7 @@ func (p *onDemand) keepV(all []float64) {
 
 // eachSignal calls f with the entries from … to of every signal k, which are those of the
 // columns from column on, and with its further ones.
-func (s *State) eachSignal(f func(k, from, to, column int)) {
+func (s *sensorState) eachSignal(f func(k, from, to, column int)) {
 	for k := range s.P {
 		f(k, k*s.N, (k+1)*s.N, 0)
 		at := s.P*s.N + k*s.further.Extra

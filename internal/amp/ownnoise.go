@@ -167,7 +167,7 @@ func positivePart(mean, variance float64) float64 {
 }
 
 // squareOf is E[s²] of a sensor.
-func (s *State) squareOf(mu int) float64 { return s.S[mu]*s.S[mu] + s.SVar[mu] }
+func (s *sensorState) squareOf(mu int) float64 { return s.S[mu]*s.S[mu] + s.SVar[mu] }
 
 // ratio is by how much the level is too small, for the Bethe free energy to be stationary in it, ½ Σ E[s²] (g² + ∂g) = 0, as
 // [Learning.refitNoise] has it; information is that on the logarithm of the level, ½ Σ (now E[s²] ∂g)².

@@ -43,7 +43,8 @@ func cliff(ramp, wall float64) func(t float64) float64 {
 
 // Variances that are damped, and so twice what they will be, do not count twice.
 func TestActiveWhileVariancesLag(t *testing.T) {
-	s := &State{N: 2, P: 2, SumC: []float64{3, 5}}
+	s := &State{}
+	s.N, s.P, s.SumC = 2, 2, []float64{3, 5}
 	s.C, s.Sigma = []float64{2, 4, 2, 3}, []float64{1, 2, 2, 3}
 	if got := s.active(); math.Abs(got-(2+2)*0.5-(1+1)) > 1e-15 {
 		t.Errorf("active entries: %g, expected 4", got)

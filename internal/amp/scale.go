@@ -325,7 +325,7 @@ func (s *State) PastScaleSD(past Past) float64 {
 }
 
 // sensorsOf are all sensors with the statistics of a past.
-func (s *State) sensorsOf(past Past) *channel.Block {
+func (s *sensorState) sensorsOf(past Past) *channel.Block {
 	return &channel.Block{Stats: past.Stats, S: make([]float64, s.M), Broken: make([]float64, s.M)}
 }
 

@@ -20,13 +20,13 @@ type Shared struct {
 func (s Shared) rows() int { return max(1, s.Rows) }
 
 // Rows is how many rows W has, further ones left out.
-func (s *State) Rows() int { return len(s.Y) / s.P }
+func (s *sensorState) Rows() int { return len(s.Y) / s.P }
 
 // SensorOf is the sensor that reading j is of. Its row is j/P, and its signal j%P.
-func (s *State) SensorOf(j int) int { return j / s.Each }
+func (s *extent) SensorOf(j int) int { return j / s.Each }
 
 // reading is the first reading of a sensor, or of a further row behind all of them.
-func (s *State) reading(mu int) int {
+func (s *extent) reading(mu int) int {
 	if mu <= s.M {
 		return mu * s.Each
 	}
@@ -34,7 +34,7 @@ func (s *State) reading(mu int) int {
 }
 
 // readings is how many there are of a sensor, or of a further row behind all of them.
-func (s *State) readings(mu int) int {
+func (s *extent) readings(mu int) int {
 	if mu < s.M {
 		return s.Each
 	}

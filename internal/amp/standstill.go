@@ -127,7 +127,7 @@ func (p *standstill) hovers(e *State, converging bool) bool {
 }
 
 // gainsInto appends s of all sensors.
-func (s *State) gainsInto(to []complex128) []complex128 {
+func (s *sensorState) gainsInto(to []complex128) []complex128 {
 	for mu, size := range s.S {
 		phase := 0.0
 		if s.columns == 2 {
@@ -139,7 +139,7 @@ func (s *State) gainsInto(to []complex128) []complex128 {
 }
 
 // gainsMoved is how far gains are from those, in their standard deviations: the root mean square.
-func (s *State) gainsMoved(from []complex128) float64 {
+func (s *sensorState) gainsMoved(from []complex128) float64 {
 	total, count := 0.0, 0.0
 	for mu, now := range s.gainsInto(nil) {
 		if v := s.SVar[mu]; v > 0 && !s.OutOfOrder(mu) {

@@ -21,10 +21,10 @@ func TestHovering(t *testing.T) {
 		{"moves on", func(w int) float64 { return 0.09 * float64(w) }, 1e-4, false},
 		{"unknown", func(int) float64 { return 0 }, 0.9, false},
 	} {
-		e := &State{
-			M: m, N: n, P: 1, columns: 1, X: make([]float64, n), SumC: []float64{n * c.variance}, S: make([]float64, m), SVar: []float64{1e-4, 1e-4, 1e-4, 1e-4},
-			Broken: make([]float64, m), model: Model{Prior: prior.Gaussian(0, 1)},
-		}
+		e := &State{}
+		e.extent = extent{M: m, N: n, P: 1, columns: 1}
+		e.X, e.SumC, e.S, e.SVar = make([]float64, n), []float64{n * c.variance}, make([]float64, m), []float64{1e-4, 1e-4, 1e-4, 1e-4}
+		e.Broken, e.model = make([]float64, m), Model{Prior: prior.Gaussian(0, 1)}
 		p := &standstill{vector: &vamp{}}
 		windows := 0
 		for windows < 8 {

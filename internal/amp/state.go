@@ -18,7 +18,7 @@ type Model struct {
 	Channel channel.Channel
 }
 
-// State is what an iteration works on, and all that is read from it in the end.
+// State is what an iteration works on, and all that is read from it in the end, parted by who it belongs to.
 // Arrays of signals' entries are P×N (signal by signal), those of readings M×P
 // (sensor by sensor), both row-major. Where sensors have several rows, M×P stands for
 // M×Each: a sensor's rows lie together (see [State.Each]).
@@ -28,27 +28,90 @@ type Model struct {
 // entries with a flat prior, and Extra×P readings of exactly zero without noise.
 // Everybody else sees the arrays without them.
 type State struct {
+	sensorState
+	messages
+	modelState
+	ledger
+	gauge
+	undo
+}
+
+// extent is how large the problem is, and its matrix.
+type extent struct {
 	M, N, P int // P counts columns: a complex signal has two, its real and its imaginary parts
 	Each    int // readings of a sensor: P for each of its rows, one after the other
 	Threads int
 	W       operator.Operator // as it is read, with its means
 
+	columns int               // of a signal: 2 where it is complex
+	width   int               // of the statistics of a sensor
+	further *operator.Centred // further entries and rows; without any where W is as given
+}
+
+// sensorState is what sensors have read, and what is known of them.
+type sensorState struct {
+	extent
+
 	Y []float64 // M×P readings, NaN where missing; set by the caller
 
+	Stats         []float64 // M×Width statistics of s
+	S, SVar, LogZ []float64 // M posterior of s, log Z_out
+	O, OVar       []float64 // M posterior of the sensors' offsets; 0 where the channel has none
+	Phase         []float64 // M argument of the mean of s, whose modulus is S; 0 where gains are real
+	Broken        []float64 // M probability that a sensor is broken
+
+	Past Past
+
+	excess      []float64     // M×P noise of a reading beyond the channel's; nil where all have that
+	logPrior    []float64     // M, of the noise that was learned of every sensor; nil where none was
+	learnedEach bool          // the noise of every sensor was learned from its own residuals
+	sensors     channel.Block // all of them
+	rest        channel.Block // the further rows
+}
+
+// messages are what entries and readings say of each other.
+type messages struct {
 	X, C           []float64 // P×N posterior mean, and variance, damped
 	Lambda, Sigma  []float64 // P×N the field they were computed from
 	Omega, V       []float64 // M×P mean and variance of z before its reading
 	U              []float64 // M×P what channels see of V: with the noise of [State.SetNoise]; V itself without
 	G, DG          []float64 // M×P output functions, damped
-	Stats          []float64 // M×Width statistics of s
-	S, SVar, LogZ  []float64 // M posterior of s, log Z_out
-	O, OVar        []float64 // M posterior of the sensors' offsets; 0 where the channel has none
-	Phase          []float64 // M argument of the mean of s, whose modulus is S; 0 where gains are real
-	Broken         []float64 // M probability that a sensor is broken
 	Centre, Onward []float64 // P×N what fields are offsets from: X, damped; Σ W g of the last sweep; nil for vector AMP
 
-	Past Past
+	all    arrays
+	linear [][]float64                           // arrays that are as large as the signals: the scale step multiplies them
+	turned struct{ entries, readings []float64 } // of an iteration, as long as those of all, that turn with complex signals, too
+	fresh  bool                                  // Reset, and not iterated since
+	start  *Start                                // of x̂ and C; nil for those of the prior
+	uneven []float64                             // P×N, what is added to x̂ at the start; nil for nothing
 
+	// What signals have in common (see [exchangeable]): the covariance of two signals' z, which V has in it, and the sums of ∂g over
+	// all pairs of signals (both M); nil in other iterations.
+	common  []float64
+	sumDG   []float64
+	squares []float64 // N, (C + (x̂-λ)²)/Σ of an entry's signals together
+}
+
+// modelState is the model, and what goes beside it.
+type modelState struct {
+	model       Model
+	calibration channel.Calibration // the model's; nil where there is none
+
+	// Amplitude (P) is how large each signal is, relative to what the prior says; nil where
+	// all are equally large.
+	Amplitude []float64
+
+	network       *layers.Node                             // what signals come out of (see [planner.network]); nil where entries are independent
+	networkScales bool                                     // signals of another scale are those of latents of another scale
+	displaced     *Displacements                           // whose rows of W move; nil where none does
+	follows       *MatrixErrors                            // whose excess follows the signals; nil where none does
+	typicalRow    float64                                  // the squared norm of a typical row of W, where a prior is learned
+	correlated    func(mu int, y, stats []float64) float64 // log Z_out of a sensor where covariances are followed; nil elsewhere (see [jointRows])
+	steadied      func(ratio float64) float64              // the factor of a step of the noise, for what the residuals say; nil where it is that
+}
+
+// ledger is how a run goes on, and what its parts tell each other.
+type ledger struct {
 	// Change of each signal in the last step, before damping: ‖x̂_new - x̂‖ and
 	// ‖x̂_new‖, and the sum of its posterior variances. Along is the part of
 	// Moved that only changes the signal's scale. Of a complex signal all of them
@@ -59,75 +122,35 @@ type State struct {
 	// where none has said so.
 	Left []float64
 
-	// What parts tell each other: the variance of noise that the channel has at
-	// present on top of the model's own; how far the latest re-fit moved the model,
-	// in standard errors; that the prior takes its scale from the signals.
-	Added        float64
-	ModelMoved   float64
-	Standing     bool // the signals stand still, however the model may creep
-	ScaleLearned bool
-
-	// The squared norm of a typical row of W, where a prior is learned.
-	typicalRow float64
-
-	// Of the present run: blocks of sensors ask it.
-	ctx context.Context
-
-	// Unscored says that the evidence is not asked for: LogZ is not computed where that spares anything.
-	Unscored bool
+	Added        float64 // the variance of noise that the channel has at present on top of the model's own
+	ModelMoved   float64 // how far the latest re-fit moved the model, in standard errors
+	Standing     bool    // the signals stand still, however the model may creep
+	ScaleLearned bool    // the prior takes its scale from the signals
 
 	// Placement is what is known of the logarithm of the factor by which X and S are to be
 	// multiplied, and with it is the uncertainty of the scale (see [Solver.Report]).
 	Placement Placement
 
-	logPrior    []float64 // M, of the noise that was learned of every sensor; nil where none was
-	learnedEach bool      // the noise of every sensor was learned from its own residuals
-	excess      []float64 // M×P noise of a reading beyond the channel's; nil where all have that
+	// Unscored says that the evidence is not asked for: LogZ is not computed where that spares anything.
+	Unscored bool
 
-	displaced *Displacements // whose rows of W move; nil where none does
+	ctx context.Context // of the present run: blocks of sensors ask it
+}
 
-	follows *MatrixErrors // whose excess follows the signals; nil where none does
-
-	// Amplitude (P) is how large each signal is, relative to what the prior says; nil where
-	// all are equally large.
-	Amplitude []float64
-
-	model       Model
-	calibration channel.Calibration // the model's; nil where there is none
-	width       int                 // of the statistics of a sensor
-	columns     int                 // of a signal: 2 where it is complex
-
-	all     arrays
-	sensors channel.Block                         // all of them
-	rest    channel.Block                         // the further rows
-	further *operator.Centred                     // further entries and rows; without any where W is as given
-	linear  [][]float64                           // arrays that are as large as the signals: the scale step multiplies them
-	turned  struct{ entries, readings []float64 } // of an iteration, as long as those of all, that turn with complex signals, too
-	fresh   bool                                  // Reset, and not iterated since
-	start   *Start                                // of x̂ and C; nil for those of the prior
-	uneven  []float64                             // P×N, what is added to x̂ at the start; nil for nothing
-
-	// What signals have in common (see [exchangeable]): the covariance of two signals' z, which V has in it, and the sums of ∂g over
-	// all pairs of signals (both M); nil in other iterations.
-	common        []float64
-	sumDG         []float64
-	correlated    func(mu int, y, stats []float64) float64 // log Z_out of a sensor where covariances are followed; nil elsewhere (see [jointRows])
-	steadied      func(ratio float64) float64              // the factor of a step of the noise, for what the residuals say; nil where it is that
-	squares       []float64                                // N, (C + (x̂-λ)²)/Σ of an entry's signals together
-	networkScales bool                                     // signals of another scale are those of latents of another scale
-	network       *layers.Node                             // what signals come out of (see [planner.network]); nil where entries are independent
-
-	// Sums of the evidence along the scale, from the last iteration.
+// gauge are sums of the evidence along the scale, from the last iteration, and of complex signals along the phase.
+type gauge struct {
 	fieldPull float64 // S = Σ x̂(λ-x̂)/Σ for the x̂ that went into the last sweep
 	nextPull  float64 // the same for the current x̂
 
-	// Of complex signals, the same along the phase: Σ Im x̂(λ-x̂)*/Σ.
-	fieldTurn, nextTurn float64
+	fieldTurn, nextTurn float64 // Σ Im x̂(λ-x̂)*/Σ
+}
 
-	list      [][]float64 // what Save keeps
-	saved     [][]float64
-	savedPull [4]float64
-	own       undoing // of an iteration; nil where all that it changes is in list
+// undo is what takes an iteration back.
+type undo struct {
+	list       [][]float64 // what Save keeps
+	saved      [][]float64
+	savedGauge gauge
+	own        undoing // of an iteration; nil where all that it changes is in list
 }
 
 // arrays are those of [State] with the further entries and rows behind the others.
@@ -150,7 +173,8 @@ type Past struct {
 func newState(w operator.Operator, further *operator.Centred, model Model, p, rowsEach, threads int, unequal bool) *State {
 	m, n := w.Dims()
 	m /= rowsEach
-	s := &State{M: m, N: n, P: p, Each: rowsEach * p, Threads: threads, W: w, further: further, columns: prior.ColumnsOf(model.Prior)}
+	s := &State{}
+	s.extent = extent{M: m, N: n, P: p, Each: rowsEach * p, Threads: threads, W: w, further: further, columns: prior.ColumnsOf(model.Prior)}
 	if further == nil {
 		s.further = &operator.Centred{}
 	}
@@ -210,7 +234,7 @@ func (s *State) findFields() {
 }
 
 // MeanSquare is that of the entries by which signals differ: of W without its means where these are taken out.
-func (s *State) MeanSquare() float64 {
+func (s *extent) MeanSquare() float64 {
 	if s.further.Extra > 0 {
 		return s.further.MeanSquare()
 	}
@@ -240,27 +264,27 @@ func (s *State) block(from, to int) channel.Block {
 
 // interrupted reports whether the run was cancelled. What takes long asks it block by block, and leaves out what is left: an iteration during
 // which a run was cancelled is taken back.
-func (s *State) interrupted() bool { return s.ctx != nil && s.ctx.Err() != nil }
+func (s *ledger) interrupted() bool { return s.ctx != nil && s.ctx.Err() != nil }
 
 // Columns is how many columns a signal has: 2 where it is complex.
-func (s *State) Columns() int { return s.columns }
+func (s *extent) Columns() int { return s.columns }
 
 // Model is the present one.
-func (s *State) Model() Model { return s.model }
+func (s *modelState) Model() Model { return s.model }
 
 // Calibration is what the model knows of the sensors' calibration beforehand; nil
 // where the channel does not calibrate.
-func (s *State) Calibration() channel.Calibration { return s.calibration }
+func (s *modelState) Calibration() channel.Calibration { return s.calibration }
 
 // Adopt changes the model: the one way in which it changes.
-func (s *State) Adopt(m Model) {
+func (s *modelState) Adopt(m Model) {
 	s.model = m
 	s.calibration = channel.CalibrationOf(m.Channel)
 	s.adoptLatents()
 }
 
 // adoptWorking is Adopt for the channel of sensors in order, beside broken ones.
-func (s *State) adoptWorking(c channel.Channel) {
+func (s *modelState) adoptWorking(c channel.Channel) {
 	m := s.model
 	if f, ok := m.Channel.(channel.Contaminated); ok {
 		c = f.WithInOrder(c)
@@ -270,12 +294,12 @@ func (s *State) adoptWorking(c channel.Channel) {
 }
 
 // adoptCalibration is Adopt for what is known of s.
-func (s *State) adoptCalibration(c channel.Calibration) {
+func (s *modelState) adoptCalibration(c channel.Calibration) {
 	s.adoptWorking(channel.InOrder(s.model.Channel).(channel.Calibrating).WithCalibration(c))
 }
 
 // Of returns the statistics of sensor mu, of an array such as Stats.
-func (s *State) Of(stats []float64, mu int) []float64 {
+func (s *extent) Of(stats []float64, mu int) []float64 {
 	return stats[mu*s.width : (mu+1)*s.width]
 }
 
@@ -303,7 +327,7 @@ func (s *State) Reset() {
 	clear(s.all.g)
 	clear(s.all.dg)
 	clear(s.Broken)
-	s.fieldPull, s.nextPull, s.fieldTurn, s.nextTurn = 0, 0, 0, 0
+	s.gauge = gauge{}
 	s.fresh = true
 }
 
@@ -381,7 +405,7 @@ func (s *State) sumPulls() {
 // Misfit compares the residuals with what the iteration expects of them,
 // Σ g² / Σ -∂g over all readings: 1 when the model is right and W has
 // independent entries, growing when the iteration is about to diverge.
-func (s *State) Misfit() float64 {
+func (s *messages) Misfit() float64 {
 	var square, slope float64
 	for j, g := range s.G {
 		square += g * g
@@ -410,7 +434,7 @@ func (s *State) Confidence() float64 {
 
 // Power is the typical mean square of a sensor's corrected readings, whatever a
 // few sensors do, and the number of readings.
-func (s *State) Power() (typical, count float64) {
+func (s *sensorState) Power() (typical, count float64) {
 	squares := make([]float64, 0, s.M)
 	for mu, calibration := range s.S {
 		if s.columns == 2 { // the mean of a complex one is none of its size while its phase is unknown
@@ -436,7 +460,7 @@ func (s *State) Power() (typical, count float64) {
 
 // meanPower is the mean square of the corrected readings in use. Where few readings have most of the power, as behind rows of a Hadamard matrix, it
 // is far above the typical one.
-func (s *State) meanPower() float64 {
+func (s *sensorState) meanPower() float64 {
 	total, count := 0.0, 0.0
 	for mu, calibration := range s.S {
 		if s.OutOfOrder(mu) {
@@ -463,7 +487,7 @@ type undoing interface {
 }
 
 // keep adds arrays of an iteration's own to what Save keeps.
-func (s *State) keep(arrays ...[]float64) { s.list = append(s.list, arrays...) }
+func (s *undo) keep(arrays ...[]float64) { s.list = append(s.list, arrays...) }
 
 // Save keeps the present state for [State.Restore].
 func (s *State) Save() {
@@ -473,13 +497,13 @@ func (s *State) Save() {
 	for i, v := range s.list {
 		s.saved[i] = append(s.saved[i][:0], v...)
 	}
-	s.savedPull = [4]float64{s.fieldPull, s.nextPull, s.fieldTurn, s.nextTurn}
+	s.savedGauge = s.gauge
 }
 
 // Forget gives up what the latest [State.Save] kept: it is for a run that has ended. The
 // memory of large problems is given back at once, since what is made of the state needs
 // some, and the garbage collector would wait until twice as much is in use.
-func (s *State) Forget() {
+func (s *undo) Forget() {
 	size := 0
 	for _, v := range s.saved {
 		size += 8 * len(v)
@@ -503,7 +527,7 @@ func (s *State) Restore() {
 	if s.own != nil {
 		s.own.takeBack()
 	}
-	s.fieldPull, s.nextPull, s.fieldTurn, s.nextTurn = s.savedPull[0], s.savedPull[1], s.savedPull[2], s.savedPull[3]
+	s.gauge = s.savedGauge
 }
 
 // finite reports whether the estimates can be returned: sums are no numbers where an entry is none.

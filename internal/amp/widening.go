@@ -140,12 +140,12 @@ func (s *State) meanNoise() float64 {
 	return s.meanOf(s.Doubt)
 }
 
-func (s *State) meanSquareOf(v []float64) float64 {
+func (s *sensorState) meanSquareOf(v []float64) float64 {
 	return s.meanOf(func(j int) float64 { return v[s.SensorOf(j)] * s.Reading(j) * s.Reading(j) })
 }
 
 // meanOf is the mean over the readings j that are present, of sensors in order.
-func (s *State) meanOf(value func(j int) float64) float64 {
+func (s *sensorState) meanOf(value func(j int) float64) float64 {
 	total, count := 0.0, 0.0
 	for j, y := range s.Y {
 		if !math.IsNaN(y) && s.Broken[s.SensorOf(j)] <= 0.5 {
