@@ -89,9 +89,9 @@ func checkBlock(o *Options, p prior.Prior, g channel.Calibrating) error {
 	return nil
 }
 
-func (c *Calibrator) blocks() bool { return c.blockSize() > 1 }
+func (c *instrument) blocks() bool { return c.blockSize() > 1 }
 
-func (c *Calibrator) blockSize() int {
+func (c *instrument) blockSize() int {
 	if c.opt.Block == AutoBlock {
 		return autoBlock
 	}

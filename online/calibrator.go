@@ -19,6 +19,20 @@ import (
 // range of s is tested, ever more seldom. It
 // serves one caller at a time.
 type Calibrator struct {
+	solvers
+	state State // changed by commit alone
+	scales
+	watching
+
+	// Of the sample being absorbed.
+	absorbed
+	prediction
+
+	workspace
+}
+
+// instrument is what does not change along a stream.
+type instrument struct {
 	opt     Options
 	m, n    int
 	choice  *operator.Choice // of W by the sample; nil where it is one for all
@@ -26,31 +40,40 @@ type Calibrator struct {
 	rows    int              // of W of a sensor, of which the last may be none
 	order   []int            // rows of W as they were given, by sensor; nil where each is one
 	columns int              // numbers that are read of a sensor: parts of all its rows
+}
+
+// solvers are those of samples, and the models that they have.
+type solvers struct {
+	instrument
 
 	*engine              // what samples are solved with at present
 	sample    *amp.State // the solver's: of the sample being absorbed, and what it inherits
 	asGiven   *engine    // of the model as it was given
 	freed     *engine    // which learns a noise variance that was given; nil until that is doubted
 	newEngine func(learnNoise bool) (*engine, error)
+}
 
-	state State // changed by commit alone
-
+// scales is what holds the common scale.
+type scales struct {
 	even   *channel.GainPrior // range of gains that were declared uniform; nil without
 	given  *channel.GainPrior // the same where that is tested; nil where it is not
 	anchor calamp.Anchor
 	held   calamp.Anchored // scale of the present sample
+}
 
-	bank     *bank     // nil when drifts are not followed
-	outliers *outliers // nil when outliers are not looked for
-	watched  offsetWatch
-
+// watching looks for what the model does not have.
+type watching struct {
+	bank        *bank     // nil when drifts are not followed
+	outliers    *outliers // nil when outliers are not looked for
+	watched     offsetWatch
 	rowsWatched rowWatch
-	bent        amp.Bent // residuals that grow with parameters of sensors, of samples that were learned from
-	apart       *apart   // nil until gains are suspected to have changed
+	bent        amp.Bent  // residuals that grow with parameters of sensors, of samples that were learned from
+	apart       *apart    // nil until gains are suspected to have changed
+	unrelated   unrelated // what says that signals do not come out of their network
+}
 
-	unrelated unrelated // what says that signals do not come out of their network
-
-	// Of the sample being absorbed.
+// absorbed is the sample being absorbed.
+type absorbed struct {
 	matrix    []float64  // which W it has, as [operator.Choice] says; nil before it is known
 	y         []float64  // M×columns, NaN where missing
 	beyond    []bool     // M, readings out of the range of arithmetic; they count as missing
@@ -63,24 +86,31 @@ type Calibrator struct {
 	change    *Change    // found in this sample
 	lately    Brightness // of the signals before it
 	outcome   amp.Outcome
-	pastS     []float64 // M, mean of s given its past, moved by pastMove
-	pastSVar  []float64
-	pastZ     []float64 // M, mean and variance of the z of the reading, given that past
-	pastZVar  []float64
-	pastMean  []complex128 // M, of complex gains
-	pastMove  move
 	moves     moves
 	chi       []float64 // M, standardised residuals, NaN where missing
 	spread    float64   // of the residuals: their median size, 1 for N(0, 1)
-	sizes     []float64 // M, workspace
-	stats     []float64 // M×Width, workspace
-	none, one []float64 // Width, statistics of nothing, and of one sensor
-	means     []float64 // M, workspace
-	variances []float64
 	scene     []float64 // M×columns, of the sample; see [Scene]
-	basis     []float64 // mostScenes×M×columns, workspace
 	weight    float64   // for how much the sample counts
 	estimate  Estimate
+}
+
+// prediction is what the past says of the sample.
+type prediction struct {
+	pastS    []float64 // M, mean of s given its past, moved by pastMove
+	pastSVar []float64
+	pastZ    []float64 // M, mean and variance of the z of the reading, given that past
+	pastZVar []float64
+	pastMean []complex128 // M, of complex gains
+	pastMove move
+}
+
+// workspace has nothing that outlives a function.
+type workspace struct {
+	sizes            []float64 // M
+	stats            []float64 // M×Width
+	none, one        []float64 // Width, statistics of nothing, and of one sensor
+	means, variances []float64 // M
+	basis            []float64 // mostScenes×M×columns
 }
 
 // NewCalibrator prepares for samples of the M sensors whose rows are w's, with
@@ -116,7 +146,8 @@ func NewCalibrator(w operator.Operator, p prior.Prior, g channel.Calibrating, op
 		return nil, err
 	}
 	_, n := w.Dims()
-	c := &Calibrator{opt: full, n: n, parts: channel.ColumnsOf(g), rows: 1}
+	c := &Calibrator{}
+	c.instrument = instrument{opt: full, n: n, parts: channel.ColumnsOf(g), rows: 1}
 	if w, err = c.gather(w); err != nil {
 		return nil, err
 	}
@@ -215,7 +246,7 @@ func newEngine(c *Calibrator, w operator.Operator, m amp.Model, learnNoise bool)
 }
 
 // run solves samples with e from now on.
-func (c *Calibrator) run(e *engine) {
+func (c *solvers) run(e *engine) {
 	c.engine, c.sample = e, e.solver.State
 	c.sample.Unscored = true // but for forks
 }
@@ -447,7 +478,7 @@ func (c *Calibrator) solve(ctx context.Context) error {
 }
 
 // notRun is for a solver that was not asked.
-func (c *Calibrator) notRun() {
+func (c *solvers) notRun() {
 	s := c.solver
 	s.Iterations, s.Scale, s.SweepScale, s.Turn, s.SweepTurn = 0, 1, 1, 0, 0
 }

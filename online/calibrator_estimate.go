@@ -176,7 +176,7 @@ func (c *Calibrator) report(reject Reject) {
 }
 
 // widenSignal multiplies the variances of the signal by a factor above 1. Nothing is known less than beforehand.
-func (c *Calibrator) widenSignal(factor float64) {
+func (c *solvers) widenSignal(factor float64) {
 	if !(factor > 1) {
 		return
 	}

@@ -427,7 +427,7 @@ func (c *Calibrator) flag(mu int, why Flag) {
 func (c *Calibrator) statsOf(mu int) []float64 { return c.sample.Of(c.state.Stats, mu) }
 
 // share is what a sensor with these statistics adds to the slope of the scale's evidence: Bŝ for a gain.
-func (c *Calibrator) share(stats []float64) float64 {
+func (c *solvers) share(stats []float64) float64 {
 	var mean, variance [1]float64
 	known := c.sample.Calibration()
 	known.Posteriors(mean[:], variance[:], stats)

@@ -131,7 +131,7 @@ func (c *Calibrator) examineRange() (anew bool) {
 func (c *Calibrator) novel() bool { return c.weight > 0.5 }
 
 // spreadAs is what is known of the sensors where their gains are spread like this.
-func (c *Calibrator) spreadAs(g channel.GainPrior) channel.Bounded {
+func (c *solvers) spreadAs(g channel.GainPrior) channel.Bounded {
 	if known, ok := c.sample.Calibration().(channel.OffsetPrior); ok {
 		return channel.OffsetPrior{Gain: g, SD: known.SD}
 	}
@@ -277,7 +277,7 @@ func (c *Calibrator) rescaleSample(f float64) {
 
 // rescaleModel brings what was learned of the model to signals f times as large. What was
 // given stays.
-func (c *Calibrator) rescaleModel(m *Model, f float64) {
+func (c *solvers) rescaleModel(m *Model, f float64) {
 	if m == nil {
 		return
 	}
@@ -291,7 +291,7 @@ func (c *Calibrator) rescaleModel(m *Model, f float64) {
 
 // scaleLearned reports whether the signals' own scale is learned: then they say nothing of
 // the common one.
-func (c *Calibrator) scaleLearned() bool {
+func (c *solvers) scaleLearned() bool {
 	p := prior.LearnerOf(c.sample.Model().Prior)
 	return p != nil && p.LearnsScale()
 }

@@ -22,16 +22,16 @@ import (
 const complexColumns = 2
 
 // turning is what is known of complex gains; nil where they are real.
-func (c *Calibrator) turning() channel.Turning {
+func (c *solvers) turning() channel.Turning {
 	known, _ := c.sample.Calibration().(channel.Turning)
 	return known
 }
 
 // row is what v (M×columns) has of sensor mu.
-func (c *Calibrator) row(v []float64, mu int) []float64 { return v[mu*c.columns : (mu+1)*c.columns] }
+func (c *instrument) row(v []float64, mu int) []float64 { return v[mu*c.columns : (mu+1)*c.columns] }
 
 // number is number j of v: a real one has no imaginary part.
-func (c *Calibrator) number(v []float64, j int) complex128 {
+func (c *instrument) number(v []float64, j int) complex128 {
 	if c.parts == 1 {
 		return complex(v[j], 0)
 	}
@@ -39,7 +39,7 @@ func (c *Calibrator) number(v []float64, j int) complex128 {
 }
 
 // power is Σ|v|² over what v (M×columns) has of sensor mu, where that is there.
-func (c *Calibrator) power(v []float64, mu int) (sum float64) {
+func (c *instrument) power(v []float64, mu int) (sum float64) {
 	for _, x := range c.row(v, mu) {
 		if !math.IsNaN(x) {
 			sum += x * x
@@ -92,10 +92,10 @@ var unmoved = move{scale: 1}
 func (m move) factor() complex128 { return cmplx.Rect(m.scale, m.turn) }
 
 // moved is what they had done before the last sweep.
-func (c *Calibrator) moved() move { return move{c.solver.SweepScale, c.solver.SweepTurn} }
+func (c *solvers) moved() move { return move{c.solver.SweepScale, c.solver.SweepTurn} }
 
 // carry makes statistics, of several sensors at once, those that are inherited (see [channel.Calibration]).
-func (c *Calibrator) carry(stats []float64, weight float64, by move) {
+func (c *solvers) carry(stats []float64, weight float64, by move) {
 	c.sample.Calibration().Carry(stats, weight, by.scale)
 	if by.turn != 0 {
 		c.turning().Turn(stats, by.turn)
@@ -125,7 +125,7 @@ func (c *Calibrator) posteriors(mean []complex128, variance, stats []float64) {
 }
 
 // setNormal writes statistics with which s of a sensor is about normal.
-func (c *Calibrator) setNormal(stats []float64, mean complex128, variance float64) {
+func (c *solvers) setNormal(stats []float64, mean complex128, variance float64) {
 	if known := c.turning(); known != nil {
 		known.SetPosterior(stats, mean, variance)
 		return
@@ -207,7 +207,7 @@ func (c *Calibrator) residualOfLine(mu int, line channel.Line) (chi, wider float
 }
 
 // medianOfSize is the median of the |χ| of sensors under the model: that of |N(0, 1)|, of |CN(0, 1)|, or after Wilson and Hilferty (1931) that of a mean of several squares.
-func (c *Calibrator) medianOfSize() float64 {
+func (c *instrument) medianOfSize() float64 {
 	switch n := float64(c.columns); n {
 	case 1:
 		return medianOfNormal
@@ -240,12 +240,12 @@ func (c *Calibrator) nearestFit(mu int) float64 {
 }
 
 // free reports whether nothing is known of phases beforehand: the common phase is then a convention.
-func (c *Calibrator) free() bool {
+func (c *solvers) free() bool {
 	return channel.PhasesFree(c.sample.Calibration())
 }
 
 // amplitudesOpen reports whether gains are complex, of unknown amplitude.
-func (c *Calibrator) amplitudesOpen() bool {
+func (c *solvers) amplitudesOpen() bool {
 	lo, hi := c.sample.Calibration().Range()
 	return c.turning() != nil && lo < hi
 }
@@ -339,7 +339,7 @@ func (c *Calibrator) phaseSD() float64 {
 }
 
 // checkPhases reports nominal phases, or an anchored one, that belong to nothing.
-func (c *Calibrator) checkPhases() error {
+func (c *solvers) checkPhases() error {
 	known := c.turning()
 	complex := known != nil
 	switch _, anchored := c.opt.Anchor.PhaseSensor(); {

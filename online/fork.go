@@ -400,7 +400,7 @@ func (c *Calibrator) doubts() *apart {
 }
 
 // changed reports whether the past of a sensor was found not to hold.
-func (c *Calibrator) changed(mu int) bool {
+func (c *watching) changed(mu int) bool {
 	return c.apart != nil && c.apart.active && c.apart.chance[mu] > 0.5
 }
 
@@ -468,7 +468,7 @@ func (c *Calibrator) tellApart(whole amp.Past) {
 
 // rateOfChange finds the part of count sensors that have changed, by expectation and
 // maximisation, and each one's probability.
-func (c *Calibrator) rateOfChange(count float64) {
+func (c *watching) rateOfChange(count float64) {
 	a := c.apart
 	a.rate = 0.1
 	for range 20 {

@@ -243,7 +243,7 @@ func latentsOf(n prior.Network, given []float64, signal prior.GaussBernoulli) ([
 	return balanced, nil
 }
 
-func (c *Calibrator) setModel(m *Model) error {
+func (c *solvers) setModel(m *Model) error {
 	to := c.sample.Model()
 	if p, ok := to.Prior.(prior.Parametric); ok && len(m.Values) > 0 {
 		var err error

@@ -40,7 +40,7 @@ func (o *Options) moved(w operator.Operator) (operator.Operator, error) {
 }
 
 // displaced is the part of the solver that moves rows; nil where none do.
-func (c *Calibrator) displaced() *channel.Displacements {
+func (c *solvers) displaced() *channel.Displacements {
 	if len(c.opt.SensorDerivatives) == 0 {
 		return nil
 	}
@@ -59,7 +59,7 @@ func (c *Calibrator) inheritSpread() {
 }
 
 // spreadNow are the spreads as the sample has moved them; nil where sensors have no parameters.
-func (c *Calibrator) spreadNow() []float64 {
+func (c *solvers) spreadNow() []float64 {
 	if d := c.displaced(); d != nil {
 		return slices.Clone(d.Spread)
 	}

@@ -43,7 +43,7 @@ func (c *Calibrator) watchNetwork() {
 }
 
 // otherNetwork says that signals were not found, and ask for slack of the network: they come out of another one, and would teach gains that are not there.
-func (c *Calibrator) otherNetwork() bool {
+func (c *watching) otherNetwork() bool {
 	u, count := &c.unrelated, float64(c.unrelated.samples)
 	return u.samples >= leastGiven && u.z > offNetwork*count && u.left > foundLeaves*count
 }
@@ -69,7 +69,7 @@ func (c *Calibrator) latent() (mean, variance []float64) {
 }
 
 // doubtsNetwork is the warning that it is another one.
-func (c *Calibrator) doubtsNetwork(p *Posterior) {
+func (c *watching) doubtsNetwork(p *Posterior) {
 	if c.otherNetwork() {
 		p.Warnings = append(p.Warnings, calamp.Warning{Code: calamp.UnrecoveredOrNoise, Message: c.unrelated.String() + "; the calibration does not learn from these samples"})
 	}

@@ -14,7 +14,7 @@ import (
 // there on. Else a stream whose noise grows would reject every sample for ever.
 
 // mayFree reports whether the noise variance was given and could be learned.
-func (c *Calibrator) mayFree() bool {
+func (c *solvers) mayFree() bool {
 	g := c.asGiven.solver.State.Model().Channel
 	_, noisy := g.(channel.Noisy)
 	_, own := channel.DetectorOf(g)
@@ -22,13 +22,13 @@ func (c *Calibrator) mayFree() bool {
 }
 
 // frees reports whether the noise of a state was given, and is learned all the same.
-func (c *Calibrator) frees(s *State) bool {
+func (c *solvers) frees(s *State) bool {
 	return s.Model != nil && s.Model.NoiseInformation > 0 && c.mayFree()
 }
 
 // choose makes samples be solved as given, or with the noise learned. Where that cannot be
 // made they are solved as given.
-func (c *Calibrator) choose(learnNoise bool) {
+func (c *solvers) choose(learnNoise bool) {
 	if learnNoise && c.freed == nil {
 		if c.freed, _ = c.newEngine(true); c.freed != nil {
 			c.freed.learner.start.NoiseVar = math.NaN() // the sample says where to start
@@ -49,7 +49,7 @@ func (c *Calibrator) grown() bool {
 }
 
 // givenModel is the model as it was given, as far as it was.
-func (c *Calibrator) givenModel() *Model {
+func (c *solvers) givenModel() *Model {
 	given := c.asGiven.solver.State.Model()
 	m := &Model{NoiseVar: channel.NoiseOf(given.Channel)}
 	if p, ok := given.Prior.(prior.Parametric); ok {

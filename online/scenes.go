@@ -145,7 +145,7 @@ func (c *Calibrator) novelReadings(z []float64) {
 }
 
 // inner is Σ a*b over readings.
-func (c *Calibrator) inner(a, b []float64) (total complex128) {
+func (c *instrument) inner(a, b []float64) (total complex128) {
 	if c.parts == 1 {
 		return complex(dot(a, b), 0)
 	}
@@ -156,7 +156,7 @@ func (c *Calibrator) inner(a, b []float64) (total complex128) {
 }
 
 // addTimes adds by times v.
-func (c *Calibrator) addTimes(to []float64, by complex128, v []float64) {
+func (c *instrument) addTimes(to []float64, by complex128, v []float64) {
 	if c.parts == 1 {
 		addTo(to, real(by), v)
 		return

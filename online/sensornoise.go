@@ -84,7 +84,7 @@ func (n *SensorNoise) typical() float64 {
 }
 
 // learnsEach reports whether the noise of every sensor is learned.
-func (c *Calibrator) learnsEach() bool { return c.opt.LearnSensorNoise && c.learner != nil }
+func (c *solvers) learnsEach() bool { return c.opt.LearnSensorNoise && c.learner != nil }
 
 // each is what was learned of every sensor so far; nil where one noise is taken for all.
 func (m *Model) each() *SensorNoise {

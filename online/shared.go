@@ -14,7 +14,7 @@ import (
 )
 
 // gather sets how many sensors there are, and is w with the rows of each together.
-func (c *Calibrator) gather(w operator.Operator) (operator.Operator, error) {
+func (c *instrument) gather(w operator.Operator) (operator.Operator, error) {
 	c.m, _ = w.Dims()
 	order, each, err := calamp.RowsOfSensors(c.opt.Sensors, c.m)
 	if err != nil || order == nil {
@@ -28,7 +28,7 @@ func (c *Calibrator) gather(w operator.Operator) (operator.Operator, error) {
 }
 
 // shared is how the solver has rows of sensors.
-func (c *Calibrator) shared() (s amp.Shared) {
+func (c *instrument) shared() (s amp.Shared) {
 	if c.order != nil {
 		s.Rows = c.rows
 	}
@@ -36,7 +36,7 @@ func (c *Calibrator) shared() (s amp.Shared) {
 }
 
 // rowsGiven is how many rows W has as it was given.
-func (c *Calibrator) rowsGiven() (count int) {
+func (c *instrument) rowsGiven() (count int) {
 	if c.order == nil {
 		return c.m
 	}
@@ -64,7 +64,7 @@ func (c *Calibrator) arrange(y []float64) {
 }
 
 // inRows is what rows have, as they were given.
-func (c *Calibrator) inRows(rows *mat.Dense) *mat.Dense {
+func (c *instrument) inRows(rows *mat.Dense) *mat.Dense {
 	if c.order == nil {
 		return rows
 	}
@@ -79,7 +79,7 @@ func (c *Calibrator) inRows(rows *mat.Dense) *mat.Dense {
 }
 
 // ofRows are values of sensors as rows have them that were given; nil for none.
-func (c *Calibrator) ofRows(values []float64) []float64 {
+func (c *instrument) ofRows(values []float64) []float64 {
 	if c.order == nil || values == nil {
 		return values
 	}
@@ -129,7 +129,7 @@ func (c *Calibrator) watchRows() {
 }
 
 // widenForRows makes error bars of gains wider where rows of sensors disagree.
-func (c *Calibrator) widenForRows(p *Posterior) {
+func (c *watching) widenForRows(p *Posterior) {
 	if apart := c.rowsWatched.found; apart.Disagree() {
 		scale(p.SVar, apart.Ratio)
 		p.Calibration.Prior.Carry(p.Calibration.Stats, 1/apart.Ratio, 1)

@@ -102,7 +102,7 @@ func startOffsets(o *Options, g channel.Calibrating) channel.Calibrating {
 }
 
 // offsets is what is known of the sensors' offsets; nil where the channel has none.
-func (c *Calibrator) offsets() channel.Offsetting {
+func (c *solvers) offsets() channel.Offsetting {
 	known, _ := c.sample.Calibration().(channel.Offsetting)
 	return known
 }
@@ -232,7 +232,7 @@ func unrecovered(s *amp.State) bool {
 }
 
 // readingsOf are those of samples that were kept.
-func (c *Calibrator) readingsOf(kept [][]float64) *mat.Dense {
+func (c *instrument) readingsOf(kept [][]float64) *mat.Dense {
 	y := mat.NewDense(c.m*c.rows, len(kept)*c.parts, nil)
 	for k, sample := range kept {
 		for mu := range c.m {
@@ -272,7 +272,7 @@ func (c *Calibrator) together(kept [][]float64, joint solver.Joint) (*amp.Solver
 }
 
 // matrixTogether is the W of the samples that were kept.
-func (c *Calibrator) matrixTogether(kept [][]float64) (w operator.Operator, err error) {
+func (c *solvers) matrixTogether(kept [][]float64) (w operator.Operator, err error) {
 	if c.choice == nil {
 		return c.sample.W, nil
 	}
@@ -339,7 +339,7 @@ func (c *Calibrator) learnTogether(b *amp.Solver) {
 }
 
 // modelTogether is what was learned of the model.
-func (c *Calibrator) modelTogether(b *amp.Solver) *Model {
+func (c *instrument) modelTogether(b *amp.Solver) *Model {
 	e := b.State
 	m := &Model{NoiseVar: channel.NoiseOf(e.Model().Channel)}
 	if p, ok := e.Model().Prior.(prior.Parametric); ok {
@@ -379,7 +379,7 @@ func (c *Calibrator) adoptOffsets() {
 }
 
 // setOffsets makes it that of the model.
-func (c *Calibrator) setOffsets(sd float64) {
+func (c *solvers) setOffsets(sd float64) {
 	m := c.sample.Model()
 	m.Channel = m.Channel.(channel.Calibrating).WithCalibration(c.offsets().WithOffsetSD(sd))
 	c.sample.Adopt(m)
