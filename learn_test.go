@@ -140,6 +140,7 @@ type anyVariance struct{ prior.GaussBernoulli }
 
 func (a anyVariance) LearnsScale() bool { return true }
 
+func (a anyVariance) Learns() bool                   { return true }
 func (a anyVariance) Balanced(float64) prior.Learner { return a }
 
 func (a anyVariance) Refit(lambda, sigma []float64, step float64) (prior.Learner, float64) {

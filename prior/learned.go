@@ -6,7 +6,7 @@ import (
 )
 
 // Learner is a prior with parameters that the solvers learn from the readings. Where that depends on
-// its value a method Learns() bool says so, and [LearnerOf] asks it.
+// its value a method Learns() bool says so, and [LearnerOf] asks it; one that has a prior of this package within needs such a method, too.
 type Learner interface {
 	Parametric
 
