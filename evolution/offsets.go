@@ -343,20 +343,32 @@ func offsetOnline(ctx context.Context, m Model, o OnlineOptions) (out []Sample, 
 		return nil, err
 	}
 	e.work = newWork(ctx, 0)
-	for done := 0; done < total; done += e.P {
-		if done > 0 {
-			e.P = 1
-			e.sensors.draw(1)
-			e.start()
+	return oneByOne(total, &e.P, func() {
+		e.sensors.draw(1)
+		e.start()
+	}, func(number int) (Sample, error) {
+		s, used, err := e.sample(ctx, number, &o)
+		if err == nil {
+			e.sensors.absorb(e.P, e.q, used, e.NoiseVar)
 		}
-		s, used, err := e.sample(ctx, len(out)+1, &o)
+		return s, err
+	})
+}
+
+// oneByOne is a stream of total samples, of which the first p are solved together and the others one by one, each beginning with draw.
+func oneByOne(total int, p *int, draw func(), solve func(number int) (Sample, error)) (out []Sample, err error) {
+	for done := 0; done < total; done += *p {
+		if done > 0 {
+			*p = 1
+			draw()
+		}
+		s, err := solve(len(out) + 1)
 		if len(s.Steps) > 0 {
 			out = append(out, s)
 		}
 		if err != nil {
 			return out, err
 		}
-		e.sensors.absorb(e.P, e.q, used, e.NoiseVar)
 	}
 	return out, nil
 }

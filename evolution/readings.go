@@ -263,28 +263,24 @@ func readingOnline(ctx context.Context, m Model, o OnlineOptions) (out []Sample,
 		return nil, err
 	}
 	e.work = newWork(ctx, 0)
-	for done := 0; done < total; done += e.P {
-		if done > 0 {
-			e.P = 1
-			for _, lot := range e.readings.lots {
-				e.readings.draw(lot, 1)
-			}
+	return oneByOne(total, &e.P, func() {
+		for _, lot := range e.readings.lots {
+			e.readings.draw(lot, 1)
 		}
-		var s Sample
+	}, func(number int) (s Sample, err error) {
 		v := m.Variance()
 		for len(s.Steps) < o.Iterations && (o.Exactly || !s.Converged) {
 			if err := ctx.Err(); err != nil {
-				return out, err
+				return s, err
 			}
 			step, _ := e.at(v)
 			s.Steps = append(s.Steps, step)
 			if o.Progress != nil {
-				o.Progress(len(out)+1, len(s.Steps))
+				o.Progress(number, len(s.Steps))
 			}
 			s.Converged = math.Abs(math.Log(step.MSEX.Value/v)) <= max(readingRest, o.Tol)
 			v = step.MSEX.Value
 		}
-		out = append(out, s)
-	}
-	return out, nil
+		return s, nil
+	})
 }

@@ -85,18 +85,7 @@ func (b *planner) ownLevel() float64 {
 	}
 	d, _ := channel.DetectorOf(b.Model.Channel)
 	size := channel.Size(channel.CalibrationOf(b.Model.Channel))
-	return b.own.before + d.Variance(b.typicalReading())*size*size
-}
-
-// typicalReading is the mean of the readings, of which negative ones count as 0.
-func (b *planner) typicalReading() float64 {
-	total, count := 0.0, 0.0
-	for _, y := range b.Y {
-		if !math.IsNaN(y) {
-			total, count = total+max(0, y), count+1
-		}
-	}
-	return total / max(1, count)
+	return b.own.before + d.Variance(moments.Light(b.Y))*size*size
 }
 
 // startOwnNoise makes the noise large enough for learning to start, as startLearning does that at the signal; power is that of calibrated
@@ -114,7 +103,7 @@ func (b *planner) startOwnNoise(power float64) {
 	}
 	if b.own.read {
 		d.Read = max(d.Read, start/(size*size))
-	} else if e := b.typicalReading(); e > 0 {
+	} else if e := moments.Light(b.Y); e > 0 {
 		d.Photon = max(d.Photon, start/(size*size*e))
 	}
 	b.Model.Channel = channel.WithDetector(b.Model.Channel, d)

@@ -46,6 +46,7 @@ type Run struct {
 	spectrum func() spectrum
 	broken   func() []channel.BrokenSensor
 	inCommon func() float64 // part of the readings' power in common proportions
+	apart    func() (apart Apart, between float64)
 }
 
 // spectrum is the largest and the smallest singular value of W, see [operator.Spectrum].
@@ -65,6 +66,7 @@ func Of(r Run) *Run {
 	d := &r
 	d.spectrum = sync.OnceValue(d.spectrumOfW)
 	d.broken = sync.OnceValue(d.findBroken)
+	d.apart = sync.OnceValues(d.findRowsApart)
 	d.inCommon = sync.OnceValue(func() float64 {
 		_, share := amp.Proportions(d.state.Readings(), d.state.Each)
 		return share

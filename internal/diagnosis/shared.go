@@ -54,7 +54,9 @@ func (r *Run) warnOverlap() *Warning {
 // Ratio is the mean square of s_r about their mean, in units of that and of the mean square of what is left in rows, so that it is 1 whatever the noise was learned as; Square is the variance of s_r
 // beyond that of noise, and between that of sensors. A row of one reading leaves nothing, and then nothing is said. Where sensors have offsets, s∘o is compared in the same way, as the mean of sY - ω, and
 // what is further apart counts.
-func (r *Run) RowsApart() (apart Apart, between float64) {
+func (r *Run) RowsApart() (apart Apart, between float64) { return r.apart() }
+
+func (r *Run) findRowsApart() (apart Apart, between float64) {
 	if !r.shared() || !r.blind() || !r.additive() || r.Solver.Iterations == 0 {
 		return apart, 0
 	}

@@ -172,3 +172,14 @@ func OffsetSD(y []float64, p int) float64 {
 
 // leastOffset is the least variance of offsets where learning starts, relative to that of the sensors' means.
 const leastOffset = 0.1
+
+// Light is the mean of readings, of which negative ones count as 0 and missing ones (NaN) not at all: what photons bring on average.
+func Light(y []float64) float64 {
+	total, count := 0.0, 0.0
+	for _, v := range y {
+		if !math.IsNaN(v) {
+			total, count = total+max(0, v), count+1
+		}
+	}
+	return total / max(1, count)
+}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/command/console"
+	"github.com/calamp/calamp/internal/moments"
 )
 
 // The values of --noise-at.
@@ -182,15 +183,9 @@ func (m *Model) guessOwn(guess, stated, typical float64) {
 	}
 }
 
-// typicalReading is the mean of the readings, of which negative ones count as 0.
+// typicalReading is the mean of the readings ([moments.Light]), and no zero.
 func typicalReading(y *mat.Dense) float64 {
-	total, count := 0.0, 0.0
-	for _, v := range mat.DenseCopyOf(y).RawMatrix().Data {
-		if !math.IsNaN(v) {
-			total, count = total+max(0, v), count+1
-		}
-	}
-	return max(total/max(1, count), math.SmallestNonzeroFloat64)
+	return max(moments.Light(mat.DenseCopyOf(y).RawMatrix().Data), math.SmallestNonzeroFloat64)
 }
 
 // atReadingOf is what a guess of noise before the division by s, of sensors of that prior, is at the reading.
