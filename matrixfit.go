@@ -14,6 +14,7 @@ import (
 
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/operator"
+	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/solver"
 )
 
@@ -495,7 +496,7 @@ func (f *matrixFit) from(start *fitted) (*Problem, *Options) {
 // continued has a run begin where another one ended, with the model that it learned.
 func (f *matrixFit) continued(p *Problem, opt *Options, start *fitted) {
 	opt.from = start.res
-	if reflect.TypeOf(start.res.Prior) == reflect.TypeOf(p.Prior) {
+	if learns := prior.LearnerOf(p.Prior) != nil; reflect.TypeOf(start.res.Prior) == reflect.TypeOf(p.Prior) && learns == (prior.LearnerOf(start.res.Prior) != nil) {
 		p.Prior = start.res.Prior
 	}
 	noisy, is := channel.InOrder(p.Channel).(channel.Noisy)

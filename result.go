@@ -15,7 +15,8 @@ import (
 )
 
 // Result is what a run ended with. It never holds a NaN or an Inf: a run that
-// diverges returns its last finite estimate, and says so in Status.
+// diverges returns its last finite estimate, and says so in Status. It has many fields, and none within others:
+// they are the arrays of a result's file, as users name them.
 type Result struct {
 	X    *mat.Dense // N×P, posterior means of the signals
 	XVar *mat.Dense // N×P, posterior variances
@@ -100,8 +101,6 @@ type Result struct {
 	// that is before the division by s; what Channel has of such noise is then as given.
 	NoiseVar []float64
 
-	detectorSD float64 // relative, of what was learned of the noise that sensors add themselves
-
 	// MatrixError is by how much entries of W are wrong at random, relative to the root mean square of their row, given or learned, and
 	// MatrixErrorSD its relative standard deviation; 0 where they are taken for right. What it adds to the noise is not in NoiseVar.
 	MatrixError, MatrixErrorSD float64
@@ -135,6 +134,11 @@ type Result struct {
 	Warnings []Warning // those that matter most first
 	Wall     time.Duration
 
+	notes
+}
+
+// notes are what further tries ask of a result, and what its methods need beside what it says.
+type notes struct {
 	odd         bool          // at odds with what was given, and learned all the same
 	scores      *scores       // for [FitMatrix]
 	ramp        []float64     // of phases of s (M) that move all directions by a step; nil where they are not free
@@ -150,6 +154,7 @@ type Result struct {
 	oneScene    bool          // signals were solved as one
 	rowSizes    float64       // see [joint.Prior.Sizes]
 	placement   amp.Placement // for ScaleInterval; zero where Solve did not make the result
+	detectorSD  float64       // relative, of what was learned of the noise that sensors add themselves
 }
 
 // OutlyingReadings are the sensors and signals, from 0, of the readings that were left out.

@@ -8,17 +8,7 @@ import (
 	"github.com/calamp/calamp/operator"
 )
 
-// LoadMatrix reads the matrix W alone, from a .npy or from the array W of a .npz,
-// in the precision it is stored in.
-func LoadMatrix(path string) (operator.Operator, error) {
-	c, err := open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer c.close()
-	return c.matrix()
-}
-
+// matrix is the array W, in the precision it is stored in.
 func (c *container) matrix() (operator.Operator, error) {
 	w, err := c.readNumbers("W", true, true)
 	if err != nil {

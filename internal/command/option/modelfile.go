@@ -44,11 +44,6 @@ type Stated struct {
 	Texts []string // values of the flag: one, but of a repeated one
 }
 
-// String is the parameter as it would be written in the file.
-func (t Stated) String() string {
-	return strings.ReplaceAll(t.Flag, "-", "_") + " " + strings.Join(t.Texts, " ")
-}
-
 // LoadModel reads a model file. What it says is not checked beyond its names: the flags of a command do that.
 func LoadModel(path string) (*ModelFile, error) {
 	var raw map[string]any
