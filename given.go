@@ -69,18 +69,11 @@ func (p *Problem) learnAll(opt *Options) bool {
 	middle := channel.Middle(known.Calibration())
 	signal.SignalVar *= middle * middle
 	gains := gain.Prior.Times(middle)
-	var next channel.Calibration
-	switch c := known.Calibration().(type) {
-	case channel.GainPrior:
-		next = gains
-	case channel.OffsetPrior:
-		next = channel.OffsetPrior{Gain: gains, SD: c.SD}
-	case channel.ComplexPrior:
-		next = c.WithAmplitude(gains)
-	default:
+	has, ok := known.Calibration().(channel.Gains)
+	if !ok {
 		return false
 	}
-	p.Channel = known.WithCalibration(next).(channel.Noisy).WithNoise(middle * middle * gain.NoiseVar)
+	p.Channel = known.WithCalibration(has.WithGains(gains)).(channel.Noisy).WithNoise(middle * middle * gain.NoiseVar)
 	return p.learnPrior(signal, opt)
 }
 
@@ -112,9 +105,8 @@ func (p *Problem) learnPrior(start prior.GaussBernoulli, opt *Options) bool {
 
 // bounding is a learned distribution of s with the bounds that were given; sensors may have got offsets meanwhile.
 func (g given) bounding(c channel.Calibration) channel.Calibration {
-	if o, offsets := c.(channel.OffsetPrior); offsets {
-		o.Gain = o.Gain.Between(g.bounds.Range())
-		return o
+	if has, ok := c.(channel.Gains); ok {
+		return has.WithGains(has.Gains().Between(g.bounds.Range()))
 	}
 	return g.bounds.Bounding(c)
 }

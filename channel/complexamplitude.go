@@ -34,6 +34,9 @@ func (p ComplexPrior) amplitudes(stats []float64) []float64 {
 // Gains implements [Gains]: of the amplitude.
 func (p ComplexPrior) Gains() GainPrior { return p.Amplitude() }
 
+// WithGains implements [Gains].
+func (p ComplexPrior) WithGains(g GainPrior) Bounded { return p.WithAmplitude(g) }
+
 // Learns implements [Learnable].
 func (p ComplexPrior) Learns() error {
 	if p.Lo == p.Hi {

@@ -108,8 +108,16 @@ func (p DisplacedPrior) Posteriors(mean, variance, stats []float64) {
 	p.Gain.Posteriors(mean, variance, p.asGains(stats[:len(mean)*p.Width()]))
 }
 
-// Parameters writes the posterior mean of θ (M×J), its covariance (M×J×J), and its covariance with s (M×J), for sensors of which that of s is
-// known, as by Posteriors.
+// Parametric is a [Calibration] that knows parameters θ of sensors beside s.
+type Parametric interface {
+	Calibration
+
+	// Parameters writes the posterior mean of θ (M×J), its covariance (M×J×J), and its covariance with s (M×J), for sensors of which that
+	// of s is known, as by Posteriors.
+	Parameters(theta, cov, withS, s, sVar, stats []float64)
+}
+
+// Parameters implements [Parametric].
 func (p DisplacedPrior) Parameters(theta, cov, withS, s, sVar, stats []float64) {
 	js, width, d := len(p.By.Spread), p.Width(), newDisplacement(len(p.By.Spread))
 	for mu := range s {
@@ -221,8 +229,8 @@ func (p DisplacedPrior) Scaled(c float64) Calibration {
 	return DisplacedPrior{p.Gain.Times(c), p.By}
 }
 
-// WithGains is the same with another distribution of s.
-func (p DisplacedPrior) WithGains(g GainPrior) DisplacedPrior { return DisplacedPrior{g, p.By} }
+// WithGains implements [Gains].
+func (p DisplacedPrior) WithGains(g GainPrior) Bounded { return DisplacedPrior{g, p.By} }
 
 // Learns implements [Learnable].
 func (p DisplacedPrior) Learns() error { return p.Gain.Learns() }
@@ -230,7 +238,7 @@ func (p DisplacedPrior) Learns() error { return p.Gain.Learns() }
 // Refit implements [Learnable].
 func (p DisplacedPrior) Refit(stats []float64, omit []bool) (Calibration, float64) {
 	next, change := p.Gain.Refit(p.asGains(stats), omit)
-	return p.WithGains(next.(GainPrior)), change
+	return DisplacedPrior{next.(GainPrior), p.By}, change
 }
 
 // Fills implements [Bounded].
@@ -243,13 +251,13 @@ func (p DisplacedPrior) Contradiction(stats []float64, omit []bool) (most, mean 
 
 // Within implements [Bounded].
 func (p DisplacedPrior) Within(stats []float64, omit []bool) Learnable {
-	return p.WithGains(p.Gain.Within(p.asGains(stats), omit).(GainPrior))
+	return DisplacedPrior{p.Gain.Within(p.asGains(stats), omit).(GainPrior), p.By}
 }
 
 // Bounding implements [Bounded].
 func (p DisplacedPrior) Bounding(c Calibration) Calibration {
 	if d, ok := c.(DisplacedPrior); ok {
-		return d.WithGains(p.Gain.Bounding(d.Gain).(GainPrior))
+		return d.WithGains(d.Gain.Between(p.Gain.Range()))
 	}
 	return c
 }

@@ -34,14 +34,21 @@ type Offsetting interface {
 	RefitOffsets(stats []float64, omit []bool) (next Calibration, change float64)
 }
 
-// Gains is a [Calibration] that has, among other things, a [GainPrior] of s.
+// Gains is a [Calibration] that has, among other things, a [GainPrior] of s, which WithGains replaces.
 type Gains interface {
 	Calibration
 	Gains() GainPrior
+	WithGains(g GainPrior) Bounded
 }
 
 // Gains implements [Gains].
 func (p GainPrior) Gains() GainPrior { return p }
+
+// WithGains implements [Gains].
+func (p GainPrior) WithGains(g GainPrior) Bounded { return g }
+
+// WithGains implements [Gains].
+func (p OffsetPrior) WithGains(g GainPrior) Bounded { return OffsetPrior{g, p.SD} }
 
 // Gains implements [Gains].
 func (p OffsetPrior) Gains() GainPrior { return p.Gain }
@@ -314,7 +321,7 @@ func (p OffsetPrior) Within(stats []float64, omit []bool) Learnable {
 // Bounding implements [Bounded].
 func (p OffsetPrior) Bounding(c Calibration) Calibration {
 	if o, ok := c.(OffsetPrior); ok {
-		o.Gain = p.Gain.Bounding(o.Gain).(GainPrior)
+		o.Gain = o.Gain.Between(p.Gain.Range())
 		return o
 	}
 	return c

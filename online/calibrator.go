@@ -655,7 +655,7 @@ func (c *Calibrator) accumulate(by move, quadratic, volume float64) {
 // only a part of a sample counts and its statistics do not add up, or rows of W have moved between samples: then it is taken to be stationary where it is.
 func (c *Calibrator) addsUp() bool {
 	_, merging := c.sample.Calibration().(channel.Merging)
-	_, moved := c.sample.Calibration().(channel.DisplacedPrior)
+	_, moved := c.sample.Calibration().(channel.Parametric)
 	return !(c.apart != nil && c.apart.active) && !(merging && c.weight != 1) && !moved
 }
 

@@ -132,13 +132,7 @@ func (c *Calibrator) novel() bool { return c.weight > 0.5 }
 
 // spreadAs is what is known of the sensors where their gains are spread like this.
 func (c *solvers) spreadAs(g channel.GainPrior) channel.Bounded {
-	if known, ok := c.sample.Calibration().(channel.OffsetPrior); ok {
-		return channel.OffsetPrior{Gain: g, SD: known.SD}
-	}
-	if known, ok := c.sample.Calibration().(channel.DisplacedPrior); ok {
-		return known.WithGains(g)
-	}
-	return g
+	return c.sample.Calibration().(channel.Gains).WithGains(g) // as evenRange has made sure
 }
 
 // within is how the gains are spread that do not fill the range.

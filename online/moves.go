@@ -68,7 +68,7 @@ func (c *solvers) spreadNow() []float64 {
 
 // predictMoves computes what the past, whose statistics are in c.stats, says of θ, after what it says of s.
 func (c *Calibrator) predictMoves() {
-	if known, ok := c.sample.Calibration().(channel.DisplacedPrior); ok {
+	if known, ok := c.sample.Calibration().(channel.Parametric); ok {
 		known.Parameters(c.moves.theta, c.moves.cov, c.moves.withS, c.pastS, c.pastSVar, c.stats)
 	}
 }

@@ -126,7 +126,7 @@ func (d *Displacements) Before(s *Solver) {
 
 // begin is where a run begins: what earlier samples of a stream said of θ, or nothing.
 func (d *Displacements) begin(s *State) {
-	known, carried := s.calibration.(channel.DisplacedPrior)
+	known, carried := s.calibration.(channel.Parametric)
 	if !carried {
 		clear(d.Known.Mean)
 		return

@@ -342,11 +342,8 @@ func (g *gaussian) takeSensors() {
 
 // adoptSpread makes the distribution of s a normal one about the middle, as the iteration has it.
 func (g *gaussian) adoptSpread(sd float64) {
-	switch c := g.calibration.(type) {
-	case channel.GainPrior:
-		g.adoptCalibration(channel.NormalAbout(g.middle, sd))
-	case channel.OffsetPrior:
-		g.adoptCalibration(channel.OffsetPrior{Gain: channel.NormalAbout(g.middle, sd), SD: c.SD})
+	if has, ok := g.calibration.(channel.Gains); ok {
+		g.adoptCalibration(has.WithGains(channel.NormalAbout(g.middle, sd)))
 	}
 }
 

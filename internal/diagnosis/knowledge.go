@@ -21,8 +21,8 @@ const (
 
 // known reports whether something was known of single sensors.
 func (r *Run) known() bool {
-	p, ok := r.calibration().(channel.GainPrior)
-	return ok && p.Each != nil
+	p, ok := r.calibration().(channel.Gains)
+	return ok && p.Gains().Each != nil
 }
 
 // warnKnowledge tells of sensors that are not what was known of them.
