@@ -17,7 +17,7 @@ func (c ComplexGain) Correlates() error { return nil }
 //	τ = y*𝐃⁻¹y = ½ yᵀD⁻¹y,   B = y*𝐃⁻¹ω = ½ [yᵀD⁻¹ω + i (iy)ᵀD⁻¹ω],
 //	g = D⁻¹(ŝy - ω),   ∂g = ½ Cˢ [D⁻¹y yᵀD⁻¹ + D⁻¹(iy)(iy)ᵀD⁻¹] - D⁻¹.
 func (c ComplexGain) OutputCorrelated(s *Sensor) {
-	in := inners.Get().(*inner)
+	in := inners.Get()
 	defer inners.Put(in)
 	clear(s.G)
 	clear(s.DG)

@@ -4,9 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"sync"
 
 	"github.com/calamp/calamp/internal/cholesky"
+	"github.com/calamp/calamp/internal/parallel"
 )
 
 // Correlated is implemented by channels that can be given the full covariance
@@ -62,7 +62,7 @@ type inner struct {
 	logDet           float64 // of 2πD
 }
 
-var inners = sync.Pool{New: func() any { return new(inner) }}
+var inners parallel.Pool[inner]
 
 // invert factorises D over the readings of s that are present; gain multiplies
 // the readings. ok is false when there is none, or D is not positive definite
@@ -117,7 +117,7 @@ func (c Gain) Correlates() error {
 //
 //	τ = yᵀD⁻¹y,   B = yᵀD⁻¹ω,   g = D⁻¹(ŝy - ω),   ∂g = Cˢ D⁻¹yyᵀD⁻¹ - D⁻¹.
 func (c Gain) OutputCorrelated(s *Sensor) {
-	in := inners.Get().(*inner)
+	in := inners.Get()
 	defer inners.Put(in)
 	clear(s.G)
 	clear(s.DG)
@@ -173,7 +173,7 @@ func (c AWGN) Correlates() error { return nil }
 
 // OutputCorrelated implements [Correlated] with known gains.
 func (c AWGN) OutputCorrelated(s *Sensor) {
-	in := inners.Get().(*inner)
+	in := inners.Get()
 	defer inners.Put(in)
 	clear(s.G)
 	clear(s.DG)

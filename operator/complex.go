@@ -5,7 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"sync"
+
+	"github.com/calamp/calamp/internal/parallel"
 )
 
 // Complex is a complex matrix W (M×N) for signals whose real and imaginary parts are columns
@@ -150,7 +151,6 @@ func (w *Complex) NewSweep(p, q, threads int) (Sweep, error) {
 func (w *Complex) around(sweep Sweep, p, q int) *complexSweep {
 	s := &complexSweep{sweep: sweep, n: w.n, p: p, q: q}
 	s.h, s.c = make([]float64, q/2*w.n), make([]float64, q/2*w.n)
-	s.blocks.New = func() any { return new(complexBlock) }
 	s.combine = s.block
 	return s
 }
@@ -195,7 +195,7 @@ type complexSweep struct {
 	h, c    []float64 // q/2×N
 	rows    RowFunc   // of the present run
 	combine RowFunc
-	blocks  sync.Pool // of *complexBlock
+	blocks  parallel.Pool[complexBlock]
 }
 
 // complexBlock is a block of complex rows.
@@ -232,7 +232,7 @@ func (s *complexSweep) Run(r, h, x, c []float64, rows RowFunc) error {
 func (s *complexSweep) block(first int, z, v, g, d []float64) {
 	p, q := s.p, s.q
 	rows := len(z) / (2 * p)
-	b := s.blocks.Get().(*complexBlock)
+	b := s.blocks.Get()
 	defer s.blocks.Put(b)
 	b.z, b.g = grown(b.z, rows*p), grown(b.g, rows*p)
 	b.v, b.d = grown(b.v, rows*q), grown(b.d, rows*q)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"math"
-	"sync"
 
 	"github.com/calamp/calamp/internal/parallel"
 )
@@ -465,7 +464,7 @@ type distributedSpace struct {
 	z, v    []float64   // of all rows
 	parts   [][]float64 // of each chunk of this rank: r, and then h
 	total   []float64
-	factors sync.Pool // of *[]float64, the g and d of rows that are others'
+	factors parallel.Pool[[]float64] // the g and d of rows that are others'
 }
 
 func (s *distributedSpace) prepare(m, n, p, q, chunks int) {
@@ -593,8 +592,8 @@ func (s *distributedSweep) others(rows RowFunc) {
 			first = to + (i-before)*rowsAtOnce
 			end = min(first+rowsAtOnce, m)
 		}
-		factors, ok := b.factors.Get().(*[]float64)
-		if !ok || len(*factors) < rowsAtOnce*(s.p+s.q) {
+		factors := b.factors.Get()
+		if len(*factors) < rowsAtOnce*(s.p+s.q) {
 			made := make([]float64, rowsAtOnce*(s.p+s.q))
 			factors = &made
 		}

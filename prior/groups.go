@@ -7,8 +7,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-	"sync"
 
+	"github.com/calamp/calamp/internal/parallel"
 	"github.com/calamp/calamp/internal/vector"
 )
 
@@ -73,7 +73,7 @@ func (g Groups) with(kinds []GaussBernoulli) Groups {
 type layout struct {
 	of      []int   // N, the group of every entry
 	members [][]int // of every group, its entries in ascending order
-	works   sync.Pool
+	works   parallel.Pool[fields]
 }
 
 // fields is room for fields and posterior of the entries of a group, in one signal.
@@ -96,7 +96,7 @@ func ByGroup(of []int, kinds []GaussBernoulli) (Groups, error) {
 		}
 		most = max(most, len(members))
 	}
-	l.works.New = func() any {
+	l.works.New = func() *fields {
 		return &fields{make([]float64, most), make([]float64, most), make([]float64, most), make([]float64, most)}
 	}
 	return Groups{kinds: slices.Clone(kinds), layout: l}, nil
@@ -235,7 +235,7 @@ func (g Groups) Posterior(mean, variance, lambda, sigma []float64) {
 }
 
 func (g Groups) posteriorSignal(mean, variance, lambda, sigma []float64) {
-	w := g.layout.works.Get().(*fields)
+	w := g.layout.works.Get()
 	defer g.layout.works.Put(w)
 	for j, members := range g.layout.members {
 		size := len(members)

@@ -4,9 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"sync"
 
 	"github.com/calamp/calamp/internal/cholesky"
+	"github.com/calamp/calamp/internal/parallel"
 )
 
 // MaxVectorSignals bounds the sum over which of the P entries are non-zero.
@@ -39,7 +39,7 @@ func (g GaussBernoulli) PosteriorVector(mean, covariance, field, precision []flo
 	if g.Density == 1 {
 		supports = 1 // all entries: the others have no weight
 	}
-	w := vectorWorks.Get().(*vectorWork)
+	w := vectorWorks.Get()
 	defer vectorWorks.Put(w)
 	w.resize(p, supports)
 
@@ -85,7 +85,7 @@ type vectorWork struct {
 	factor, inverse, mu []float64
 }
 
-var vectorWorks = sync.Pool{New: func() any { return new(vectorWork) }}
+var vectorWorks parallel.Pool[vectorWork]
 
 func (w *vectorWork) resize(p, supports int) {
 	w.logWeights = resized(w.logWeights, supports)

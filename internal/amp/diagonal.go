@@ -3,7 +3,6 @@ package amp
 import (
 	"context"
 	"math"
-	"sync"
 
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/parallel"
@@ -33,7 +32,7 @@ type diagonal struct {
 	// Made once, so that an iteration allocates nothing.
 	rows   operator.RowFunc
 	signal func(k int)
-	blocks sync.Pool // of *channel.Block
+	blocks parallel.Pool[channel.Block]
 }
 
 // newDiagonal is the iteration with scalar variances, or with those of demand; nil for
@@ -50,7 +49,6 @@ func newDiagonal(s *State, scalar bool, demand *onDemand) *diagonal {
 		d.newDG = make([]float64, len(s.all.dg))
 	}
 	d.rows, d.signal = d.outputRows, d.inputSignal
-	d.blocks.New = func() any { return new(channel.Block) }
 	return d
 }
 
@@ -143,7 +141,7 @@ func (d *diagonal) variances(v []float64, first int) {
 
 // output is ω, V, the channel's output functions, and damping, for the sensors from first on, or further rows behind all of them.
 func (d *diagonal) output(c channel.Channel, first int, z, v, g, dg []float64) {
-	b := d.blocks.Get().(*channel.Block)
+	b := d.blocks.Get()
 	*b = d.block(first, first+len(z)/d.readings(first))
 	omega, variance, oldG, oldDG := b.Omega, d.all.v[d.reading(first):][:len(v)], b.G, b.DG
 	copy(variance, v)

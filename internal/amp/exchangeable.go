@@ -3,7 +3,6 @@ package amp
 import (
 	"context"
 	"math"
-	"sync"
 
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/parallel"
@@ -31,7 +30,8 @@ type exchangeable struct {
 	logs, pulls       []float64 // N
 	rows              operator.RowFunc
 	entries           func(chunk int)
-	blocks, works     sync.Pool
+	blocks            parallel.Pool[channel.Block]
+	works             parallel.Pool[exchangeableWork]
 }
 
 // exchangeableWork is what an entry is computed in.
@@ -58,8 +58,7 @@ func newExchangeable(s *State) *exchangeable {
 		*v = make([]float64, s.N)
 	}
 	e.rows, e.entries = e.outputRows, e.inputEntries
-	e.blocks.New = func() any { return new(channel.Block) }
-	e.works.New = func() any { return newExchangeableWork(s.P) }
+	e.works.New = func() *exchangeableWork { return newExchangeableWork(s.P) }
 	s.keep(s.sumDG, e.together)
 	for i := range e.together {
 		for k := range s.P {
@@ -112,7 +111,7 @@ func (e *exchangeable) outputRows(first int, z, _, g, _ []float64) {
 		return
 	}
 	count := len(z) / e.P
-	b := e.blocks.Get().(*channel.Block)
+	b := e.blocks.Get()
 	*b = e.block(first, first+count)
 	from := first * e.P
 	oldG, oldDG, oldSum := b.G, b.DG, b.SumDG
@@ -162,7 +161,7 @@ func (e *exchangeable) inputEntries(chunk int) {
 	if e.interrupted() {
 		return
 	}
-	w := e.works.Get().(*exchangeableWork)
+	w := e.works.Get()
 	defer e.works.Put(w)
 	for i := chunk * entryChunk; i < min((chunk+1)*entryChunk, e.N); i++ {
 		e.inputEntry(w, i)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"sync"
 
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/parallel"
@@ -37,8 +36,8 @@ type full struct {
 	// Made once, so that an iteration allocates nothing.
 	rows         operator.RowFunc
 	entries      func(chunk int)
-	sensorBuffer sync.Pool // of *channel.Sensor
-	fields       sync.Pool // of *entryField
+	sensorBuffer parallel.Pool[channel.Sensor]
+	fields       parallel.Pool[entryField]
 }
 
 // entryField is what the posterior of one entry of all signals is computed in.
@@ -63,8 +62,8 @@ func newFull(state *State) *full {
 	f.logIn, f.pulls = make([]float64, f.N), make([]float64, f.N)
 	f.failed = make([]error, f.N)
 	f.rows, f.entries = f.outputRows, f.inputEntries
-	f.sensorBuffer.New = func() any { return channel.NewSensor(state.model.Channel, p) }
-	f.fields.New = func() any {
+	f.sensorBuffer.New = func() *channel.Sensor { return channel.NewSensor(state.model.Channel, p) }
+	f.fields.New = func() *entryField {
 		return &entryField{
 			precision: make([]float64, p*p), covariance: make([]float64, p*p),
 			field: make([]float64, p), mean: make([]float64, p),
@@ -129,7 +128,7 @@ func (f *full) Step(delta float64) error {
 // outputRows turns z and v into ω, V, g and ∂g for a block of sensors.
 func (f *full) outputRows(first int, z, v, g, d []float64) {
 	p := f.P
-	s := f.sensorBuffer.Get().(*channel.Sensor)
+	s := f.sensorBuffer.Get()
 	defer f.sensorBuffer.Put(s)
 	for row := range len(z) / p {
 		if f.interrupted() {
@@ -214,7 +213,7 @@ func (f *full) input() {
 // A = -Σ_µ W_µi² ∂g_µ the field is Aλ = A x̂ + Σ_µ W_µi g_µ: no inverse is needed.
 func (f *full) inputEntry(i int) error {
 	p, n := f.P, f.N
-	work := f.fields.Get().(*entryField)
+	work := f.fields.Get()
 	defer f.fields.Put(work)
 	a, covariance, field, mean := work.precision, work.covariance, work.field, work.mean
 	f.unpack(a, f.h[i:], n)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"sync"
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
@@ -14,6 +13,7 @@ import (
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/dense"
 	"github.com/calamp/calamp/internal/joint"
+	"github.com/calamp/calamp/internal/parallel"
 	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/solver"
@@ -65,8 +65,8 @@ type jointRows struct {
 
 	means   *jointFurther // nil where W is as it is
 	rowsOf  operator.RowFunc
-	works   sync.Pool // of *jointWork
-	sensors sync.Pool // of *channel.Sensor
+	works   parallel.Pool[jointWork]
+	sensors parallel.Pool[channel.Sensor]
 }
 
 // jointWork is what a block of sensors is computed in, in turned coordinates.
@@ -114,8 +114,7 @@ func newJointRows(s *State, start prior.GaussBernoulli, learns joint.Learns, exa
 	e.doubt, e.partial = make([]bool, s.M), make([][]float64, s.M)
 	e.squares = e.rows.Square
 	e.rowsOf = e.outputRows
-	e.works.New = func() any { return new(jointWork) }
-	e.sensors.New = func() any { return channel.NewSensor(s.model.Channel, p) }
+	e.sensors.New = func() *channel.Sensor { return channel.NewSensor(s.model.Channel, p) }
 	s.correlated, s.steadied = e.evidenceOf, e.steadied
 	s.keep(e.sumC, e.traces, e.slope, e.slopes, e.size)
 	for i := range s.N {
@@ -225,7 +224,7 @@ func (e *jointRows) outputRows(first int, z, v, g, d []float64) {
 	}
 	z, g = z[:count*p], g[:count*p]
 	from, to := first*p, first*p+len(z)
-	w := e.works.Get().(*jointWork)
+	w := e.works.Get()
 	defer e.works.Put(w)
 	w.resize(len(z), count)
 	q := dense.Of(e.shape.Vectors, p, p)
@@ -377,7 +376,7 @@ func (e *jointRows) inDoubt(mu, k int) float64 {
 
 // outputPartial is the output of a sensor whose readings cannot be turned. It adds to g what it says, and returns tr -∂g.
 func (e *jointRows) outputPartial(mu int, g []float64) (slope float64) {
-	p, s, size := e.P, e.sensors.Get().(*channel.Sensor), e.sizes[mu]
+	p, s, size := e.P, e.sensors.Get(), e.sizes[mu]
 	defer e.sensors.Put(s)
 	from := mu * p
 	e.present(s, mu, e.Y[from:from+p])
@@ -672,7 +671,7 @@ func (e *jointRows) MeanV() (v, off float64) {
 
 // evidenceOf is log Z_out of a sensor in order with these readings, of which some may be missing, and writes its statistics.
 func (e *jointRows) evidenceOf(mu int, y, stats []float64) float64 {
-	s := e.sensors.Get().(*channel.Sensor)
+	s := e.sensors.Get()
 	defer e.sensors.Put(s)
 	e.present(s, mu, y)
 	channel.InOrder(e.model.Channel).(channel.Correlated).OutputCorrelated(s)

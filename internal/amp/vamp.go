@@ -3,7 +3,6 @@ package amp
 import (
 	"context"
 	"math"
-	"sync"
 
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/parallel"
@@ -56,7 +55,7 @@ type vamp struct {
 	asked, found     []float64 // P×N, what the prior was given, and its answer, as the linear half has them
 
 	outputs, signal func(i int)
-	blocks          sync.Pool // of *channel.Block
+	blocks          parallel.Pool[channel.Block]
 }
 
 const (
@@ -78,7 +77,6 @@ func newVAMP(s *State, half linearHalf) *vamp {
 	}
 	v.inputs, v.readings, v.asked, v.found = v.input, v.output, s.Lambda, s.X
 	v.outputs, v.signal = v.outputChunk, v.denoise
-	v.blocks.New = func() any { return new(channel.Block) }
 	s.keep(v.p1, v.gamma1, v.tau1, v.logGamma, v.logTau, v.given, v.off)
 	s.own = v
 	v.next = [][]float64{l.change, l.z, make([]float64, s.P), make([]float64, s.P)}
@@ -281,7 +279,7 @@ func (v *vamp) outputChunk(chunk int) {
 		return
 	}
 	from, to := chunk*sensorChunk, min((chunk+1)*sensorChunk, v.M)
-	b := v.blocks.Get().(*channel.Block)
+	b := v.blocks.Get()
 	defer v.blocks.Put(b)
 	*b = v.block(from, to)
 	first := v.reading(from)

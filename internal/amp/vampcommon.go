@@ -2,7 +2,6 @@ package amp
 
 import (
 	"math"
-	"sync"
 
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/parallel"
@@ -19,7 +18,7 @@ type vampCommon struct {
 	tau                []float64 // P, τ1 of this iteration
 	variances, sumVars []float64 // N, of an entry: the sum of its variances, and that of the sum
 	logs, pulls        []float64 // N
-	works              sync.Pool // of *exchangeableWork
+	works              parallel.Pool[exchangeableWork]
 }
 
 func newVAMPCommon(s *State, half linearHalf) *vampCommon {
@@ -31,7 +30,7 @@ func newVAMPCommon(s *State, half linearHalf) *vampCommon {
 	}
 	c.asked, c.found = make([]float64, len(s.X)), make([]float64, len(s.X))
 	c.inputs, c.readings = c.input, c.output
-	c.works.New = func() any { return newExchangeableWork(s.P) }
+	c.works.New = func() *exchangeableWork { return newExchangeableWork(s.P) }
 	s.own = nil // all that an iteration changes is kept
 	s.keep(s.X, s.C, s.Lambda, s.Sigma, c.r1, s.sumDG, s.common)
 	return c
@@ -78,7 +77,7 @@ func (c *vampCommon) commonOf(precisions []float64) float64 {
 func (c *vampCommon) input() {
 	copy(c.asked, c.r1)
 	parallel.Run((c.N+entryChunk-1)/entryChunk, c.Threads, func(chunk int) {
-		w := c.works.Get().(*exchangeableWork)
+		w := c.works.Get()
 		defer c.works.Put(w)
 		for i := chunk * entryChunk; i < min((chunk+1)*entryChunk, c.N); i++ {
 			c.entry(w, i)
@@ -147,7 +146,7 @@ func (c *vampCommon) output() {
 	}
 	copy(c.tau, c.tau1)
 	parallel.Run((c.M+sensorChunk-1)/sensorChunk, c.Threads, func(chunk int) {
-		b := c.blocks.Get().(*channel.Block)
+		b := c.blocks.Get()
 		defer c.blocks.Put(b)
 		for mu := chunk * sensorChunk; mu < min((chunk+1)*sensorChunk, c.M) && !c.interrupted(); mu++ {
 			c.sensor(b, mu)

@@ -5,7 +5,6 @@ package dense
 import (
 	"math"
 	"slices"
-	"sync"
 
 	"github.com/calamp/calamp/internal/kernel"
 	"github.com/calamp/calamp/internal/parallel"
@@ -65,7 +64,7 @@ const (
 	Lower Which = true // those on and below the diagonal; others may or may not be added to
 )
 
-var buffers = sync.Pool{New: func() any { return new([]float64) }}
+var buffers parallel.Pool[[]float64]
 
 // AddProduct adds sign times ab to c, which is no transpose.
 func AddProduct(c Matrix, sign float64, a, b Matrix, which Which, threads int) {
@@ -73,7 +72,7 @@ func AddProduct(c Matrix, sign float64, a, b Matrix, which Which, threads int) {
 		threads = 1
 	}
 	rows, columns := kernel.TileSize()
-	right := buffers.Get().(*[]float64)
+	right := buffers.Get()
 	defer buffers.Put(right)
 	for j := 0; j < b.Columns; j += columnBlock {
 		to := min(j+columnBlock, b.Columns)
@@ -86,7 +85,7 @@ func AddProduct(c Matrix, sign float64, a, b Matrix, which Which, threads int) {
 				if which == Lower && end <= j {
 					return
 				}
-				left := buffers.Get().(*[]float64)
+				left := buffers.Get()
 				*left = pack(*left, a.Part(i, end, d, d+depth), rows)
 				addTiles(c.Part(i, end, j, to), sign, depth, *left, *right, which, i-j)
 				buffers.Put(left)
@@ -231,7 +230,7 @@ func SolveLower(l, b Matrix, threads int) {
 
 // multiplied makes b what add makes of zero and a copy of b.
 func multiplied(b Matrix, add func(c Matrix)) {
-	buffer := buffers.Get().(*[]float64)
+	buffer := buffers.Get()
 	defer buffers.Put(buffer)
 	*buffer = slices.Grow((*buffer)[:0], b.Rows*b.Columns)
 	c := Of((*buffer)[:b.Rows*b.Columns], b.Rows, b.Columns)

@@ -3,7 +3,6 @@ package layers
 import (
 	"math"
 	"slices"
-	"sync"
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
@@ -38,7 +37,7 @@ type together struct {
 	spread [][]float64 // P×N of each layer; nil of smooth ones
 
 	evidence []float64 // P
-	rooms    sync.Pool // of *room
+	rooms    parallel.Pool[room]
 	signal   func(k int)
 }
 
@@ -64,7 +63,7 @@ func newTogether(list []prior.Layer, own layer) *together {
 		}
 		t.spread = append(t.spread, v)
 	}
-	t.rooms.New = func() any { return newRoom(list) }
+	t.rooms.New = func() *room { return newRoom(list) }
 	t.signal = t.update
 	return t
 }
@@ -120,7 +119,7 @@ func (t *together) Update(x, c, lambda, sigma []float64, delta float64) error {
 
 // update is the posterior of signal k, and the fields on its latents.
 func (t *together) update(k int) {
-	r := t.rooms.Get().(*room)
+	r := t.rooms.Get()
 	defer t.rooms.Put(r)
 	for i := range r.weight {
 		r.weight[i] = 1 / (t.fieldVar[k*t.n+i] + t.slack) // 0 where nothing was measured
@@ -340,7 +339,7 @@ func (t *together) Linear() [][]float64 {
 }
 
 func (t *together) tangent(k int) Tangent {
-	r := t.rooms.Get().(*room)
+	r := t.rooms.Get()
 	defer t.rooms.Put(r)
 	h := t.mean[k*t.width : (k+1)*t.width]
 	x := slices.Clone(t.forward(k, r, h))
@@ -356,7 +355,7 @@ func (t *together) tangent(k int) Tangent {
 }
 
 func (t *together) at(k int, step []float64, part float64, x []float64) {
-	r := t.rooms.Get().(*room)
+	r := t.rooms.Get()
 	defer t.rooms.Put(r)
 	h := slices.Clone(t.mean[k*t.width : (k+1)*t.width])
 	floats.AddScaled(h, part, step)

@@ -2,8 +2,8 @@ package quadrature
 
 import (
 	"math"
-	"sync"
 
+	"github.com/calamp/calamp/internal/parallel"
 	"github.com/calamp/calamp/internal/vector"
 )
 
@@ -35,7 +35,7 @@ type integrals struct {
 	scratch [2 * mostNodes * vector.Lanes]float64
 }
 
-var workspaces = sync.Pool{New: func() any { return new(workspace) }}
+var workspaces parallel.Pool[workspace]
 
 // GainMomentsBatch is [GainMoments] for a block of sensors, whose statistics
 // and results are slices of one length. extraTau and extraB are added to every τ and
@@ -47,7 +47,7 @@ var workspaces = sync.Pool{New: func() any { return new(workspace) }}
 // noise, and would leave no digits of the rest. A nil logMass is left out, which takes a fifth of the time.
 // It allocates nothing. A sensor's result does not depend on the other sensors.
 func GainMomentsBatch(logMass, mean, variance, n, tau, b []float64, extraTau, extraB, lo, hi float64) {
-	s := workspaces.Get().(*workspace)
+	s := workspaces.Get()
 	for first := 0; first < len(tau); first += batch {
 		end := min(first+batch, len(tau))
 		s.load(n[first:end], tau[first:end], b[first:end], extraTau, extraB)

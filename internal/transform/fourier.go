@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
-	"sync"
 
 	"github.com/calamp/calamp/internal/kernel"
 	"github.com/calamp/calamp/internal/parallel"
@@ -29,7 +28,7 @@ type Fourier struct {
 	roots   roots
 	between [][]float64 // of every k₁ the factors of the first lanes, of one signal: all cosines, then all sines
 	chirp   *bluestein  // in place of all others; nil where n has small factors only
-	spare   sync.Pool   // of tiles
+	spare   parallel.Pool[tile]
 }
 
 // NewFourier prepares the transform of n values.
@@ -128,8 +127,8 @@ func (f *Fourier) tiles(columns, width, threads int, do func(t *tile, from, to i
 		per = (count + 4*threads - 1) / (4 * threads)
 	}
 	parallel.Run((count+per-1)/per, threads, func(part int) {
-		t, _ := f.spare.Get().(*tile)
-		if size := 2 * max(f.first.n, f.second.n) * wholeVectors(each*width); t == nil || len(t.values) < size {
+		t := f.spare.Get()
+		if size := 2 * max(f.first.n, f.second.n) * wholeVectors(each*width); len(t.values) < size {
 			t = &tile{values: make([]float64, size)}
 		}
 		for i := part * per; i < min((part+1)*per, count); i++ {
