@@ -159,7 +159,7 @@ func (b *planner) amplitudes() (on bool, why string, err error) {
 	case !b.learner():
 		return false, "not needed: the prior is known", nil
 	case b.stream():
-		return false, "not possible: readings come one by one", nil
+		return false, oneByOne, nil
 	case b.P < 2:
 		return false, "not needed: there is one signal", nil
 	case !scalable:

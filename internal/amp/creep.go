@@ -31,7 +31,7 @@ func (b *planner) creep() (on bool, why string, err error) {
 	case !b.networkHoldsScale() || b.layers.Together:
 		return false, "not needed: no network may hold the scale by little, with messages between its layers", nil
 	case b.stream():
-		return false, "not possible: readings come one by one", nil
+		return false, oneByOne, nil
 	case b.untouched() != "":
 		return false, b.untouched(), nil
 	}

@@ -85,7 +85,7 @@ func (b *planner) evidencePossible() error {
 		return errFewForOffsets(b.P)
 	case b.displaced() != nil:
 		return errors.New("the evidence of Gaussian signals is for rows of W that do not move with parameters of sensors")
-	case channel.LimitOf(b.Model.Channel) > 0:
+	case b.clips():
 		return errors.New("the evidence of Gaussian signals is for readings that are not clipped")
 	case b.codes():
 		return errors.New("the evidence of Gaussian signals is for readings that are no codes")

@@ -917,7 +917,7 @@ func (b *planner) jointPossible() error {
 		return fmt.Errorf("joint signals have covariances of their own: leave %v ones out", b.Covariance)
 	case b.offsetting() != nil:
 		return errors.New("joint signals are for sensors without offsets")
-	case channel.LimitOf(b.Model.Channel) > 0:
+	case b.clips():
 		return errors.New("joint signals are for readings that are not clipped")
 	case b.codes():
 		return errors.New("joint signals are for readings that are no codes")

@@ -53,10 +53,10 @@ func (b *planner) latentMoves() (on bool, why string, err error) {
 	case !is || !b.layers.Together:
 		return false, "not needed: no latents are taken together", nil
 	case b.stream():
-		return false, "not possible: readings come one by one", nil
+		return false, oneByOne, nil
 	case !b.calibrates():
 		return false, noCalibration, nil
-	case b.offsetting() != nil || channel.LimitOf(b.Model.Channel) > 0 || !noisy:
+	case b.offsetting() != nil || b.clips() || !noisy:
 		return false, "not possible with offsets, clipped readings, or without noise", nil
 	case b.untouched() != "":
 		return false, b.untouched(), nil

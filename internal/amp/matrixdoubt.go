@@ -48,7 +48,7 @@ func (b *planner) matrixDoubt() (on bool, why string, err error) {
 	}
 	switch {
 	case b.stream():
-		return false, "not possible: readings come one by one", nil
+		return false, oneByOne, nil
 	case !plain:
 		return false, "not possible: it is for one gain a sensor", nil
 	case b.codes():

@@ -61,7 +61,7 @@ func (b *planner) ownNoisePossible() error {
 		return errors.New(own + "is one for all sensors: that of every sensor is learned at the signal")
 	case b.Noise != nil:
 		return errors.New(own + "and noise variances of every sensor or reading, which are at the signal, exclude each other")
-	case channel.LimitOf(b.Model.Channel) > 0:
+	case b.clips():
 		return errors.New(own + "and clipped readings exclude each other yet")
 	case b.displaced() != nil:
 		return errors.New(own + "and parameters of sensors exclude each other yet")

@@ -136,6 +136,7 @@ const (
 	fullInstead      = "not possible with full covariances"
 	noneExchangeable = "not possible with exchangeable covariances"
 	jointInstead     = "not possible, or not needed, with joint rows"
+	oneByOne         = "not possible: readings come one by one"
 
 	networkInstead = "not possible with signals that come out of a network"
 	vectorInstead  = "not needed with vector AMP"
@@ -192,29 +193,8 @@ func NewSolver(p Problem, settings solver.Settings) (s *Solver, plan *solver.Pla
 		}
 	}
 	for _, line := range table {
-		if b.separate() && separateLeaves[line.name] {
-			b.plan.Parts = append(b.plan.Parts, solver.Choice{Part: line.name, Why: separateInstead})
-			continue
-		}
-		if why := b.sharedLeaves(line.name); why != "" {
+		if why := b.leftOut(line.name); why != "" {
 			b.plan.Parts = append(b.plan.Parts, solver.Choice{Part: line.name, Why: why})
-			continue
-		}
-		if b.evidence() && !evidenceKeeps[line.name] {
-			b.plan.Parts = append(b.plan.Parts, solver.Choice{Part: line.name, Why: "not needed: signals are integrated out"})
-			continue
-		}
-		if b.joint() && jointLeaves[line.name] {
-			b.plan.Parts = append(b.plan.Parts, solver.Choice{Part: line.name, Why: jointInstead})
-			continue
-		}
-		if b.networked() && networkLeaves[line.name] {
-			b.plan.Parts = append(b.plan.Parts, solver.Choice{Part: line.name, Why: networkInstead})
-			continue
-		}
-		if b.displaced() != nil && displacedLeaves[line.name] {
-			b.plan.Parts = append(b.plan.Parts, solver.Choice{Part: line.name, Why: displacedInstead})
-			b.centred = nil
 			continue
 		}
 		on, why, err := line.decide(b)
@@ -227,6 +207,26 @@ func NewSolver(p Problem, settings solver.Settings) (s *Solver, plan *solver.Pla
 		return nil, nil, 0, err
 	}
 	return s, &b.plan, b.rounding, nil
+}
+
+// leftOut is why a line of the plan does not go along with what the run is, whatever it would decide; "" where it is asked.
+func (b *planner) leftOut(line string) string {
+	switch {
+	case b.separate() && separateLeaves[line]:
+		return separateInstead
+	case b.sharedLeaves(line) != "":
+		return b.sharedLeaves(line)
+	case b.evidence() && !evidenceKeeps[line]:
+		return "not needed: signals are integrated out"
+	case b.joint() && jointLeaves[line]:
+		return jointInstead
+	case b.networked() && networkLeaves[line]:
+		return networkInstead
+	case b.displaced() != nil && displacedLeaves[line]:
+		b.centred = nil
+		return displacedInstead
+	}
+	return ""
 }
 
 // build makes what was decided.
@@ -385,6 +385,9 @@ func (b *planner) learns() bool {
 }
 
 func (b *planner) calibrates() bool { return channel.CalibrationOf(b.Model.Channel) != nil }
+
+// clips reports whether readings do.
+func (b *planner) clips() bool { return channel.LimitOf(b.Model.Channel) > 0 }
 
 // codes reports whether readings are codes of converters, or counts.
 func (b *planner) codes() bool {
@@ -635,7 +638,7 @@ func (b *planner) rowShifts() (on bool, why string, err error) {
 	case b.offsetting() == nil:
 		return false, "not needed without offsets", nil
 	case b.stream():
-		return false, "not possible: readings come one by one", nil
+		return false, oneByOne, nil
 	case b.P < leastShiftable:
 		return false, fmt.Sprintf("not possible: with fewer than %d signals a common shift cannot be separated from the signals", leastShiftable), nil
 	case b.full():
@@ -779,7 +782,7 @@ func (b *planner) cannotTest() (why string) {
 		return fullInstead
 	case b.each() < 2:
 		return "not possible: one signal does not separate the gains' spread from noise"
-	case channel.LimitOf(b.Model.Channel) > 0:
+	case b.clips():
 		return "not possible with clipped readings"
 	case b.plan.Has("joint moves"):
 		return "not possible with joint moves"
@@ -817,7 +820,7 @@ func (b *planner) gainsTogether() (on bool, why string, err error) {
 		why = "signals are integrated out"
 	case b.asksFamily():
 		why = fmt.Sprintf("a %v distribution of each is asked for", b.SPrior)
-	case channel.LimitOf(b.Model.Channel) > 0:
+	case b.clips():
 		why = "readings clip"
 	default:
 		return true, "what readings say of the others is known of each sensor", nil
@@ -840,8 +843,8 @@ func (b *planner) family() (on bool, why string, err error) {
 	case b.Tol < 0:
 		why = noConvergence
 	case b.stream():
-		why = "not possible: readings come one by one"
-	case channel.LimitOf(b.Model.Channel) > 0:
+		why = oneByOne
+	case b.clips():
 		why = "not possible with clipped readings"
 	case b.asksFamily():
 		return true, asked, nil
@@ -862,7 +865,7 @@ func (b *planner) outliers() (on bool, why string, err error) {
 		return false, asked, nil
 	case b.stream():
 		return false, "not needed: a stream sets readings aside by its own means", nil
-	case prior.ColumnsOf(b.Model.Prior) > 1:
+	case b.complex():
 		return false, "not possible with complex readings, which are pairs of columns", nil
 	case b.oneBit():
 		return false, "not possible: one bit cannot show that it is wrong", nil
@@ -893,7 +896,7 @@ func (b *planner) jointMoves() (on bool, why string, err error) {
 	_, noisy := channel.InOrder(b.Model.Channel).(channel.Noisy)
 	switch {
 	case b.stream():
-		return false, "not possible: readings come one by one", nil
+		return false, oneByOne, nil
 	case b.P < 2:
 		return false, "not needed: there is one signal", nil
 	case !b.calibrates():
@@ -916,7 +919,7 @@ func (b *planner) jointMoves() (on bool, why string, err error) {
 		return false, fmt.Sprintf("not needed: the signals differ (%.2g of the readings' power is in common proportions)", b.inCommon), nil
 	}
 	switch {
-	case channel.LimitOf(b.Model.Channel) > 0:
+	case b.clips():
 		return false, "not possible with clipped readings", nil
 	case b.codes():
 		return false, "not possible with codes", nil
@@ -939,7 +942,7 @@ func (b *planner) makeJointMoves(s *Solver) (Part, error) {
 func (b *planner) widening() (on bool, why string, err error) {
 	switch {
 	case b.stream():
-		return false, "not possible: readings come one by one", nil
+		return false, oneByOne, nil
 	case b.P <= prior.ColumnsOf(b.Model.Prior):
 		return false, "not needed: there is one signal", nil
 	case !b.calibrates():

@@ -23,7 +23,7 @@ func (b *planner) shape() (on bool, why string, err error) {
 	case !ok || g.Learn&free != free:
 		return false, "not needed: the signals' prior is fixed", nil
 	case b.stream():
-		return false, "not possible: readings come one by one", nil
+		return false, oneByOne, nil
 	case b.Tol < 0:
 		return false, noConvergence, nil
 	}

@@ -8,7 +8,6 @@ import (
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/dense"
 	"github.com/calamp/calamp/operator"
-	"github.com/calamp/calamp/prior"
 )
 
 // sharedBars mends the error bars where sensors have several rows. The iteration takes what the rows of a sensor say of its gain for
@@ -30,10 +29,10 @@ func (b *planner) sharedBars() (on bool, why string, err error) {
 	case b.Shared.Rows <= 1:
 		return false, "not needed: a row is a sensor", nil
 	case b.stream():
-		return false, "not possible: readings come one by one", nil
+		return false, oneByOne, nil
 	case !b.calibrates():
 		return false, noCalibration, nil
-	case prior.ColumnsOf(b.Model.Prior) > 1 || b.plan.Has("network"):
+	case b.complex() || b.plan.Has("network"):
 		return false, "not possible: signals are real, and their entries independent beforehand", nil
 	case b.offsetting() != nil:
 		return false, "not possible with offsets", nil
