@@ -21,8 +21,6 @@ const (
 )
 
 const (
-	// medianOfNormal is the median of |N(0, 1)|.
-	medianOfNormal = 0.6744897501960817
 
 	// One reading adds at most this fraction of the health limit, so that it
 	// takes three to flag a sensor.
@@ -128,7 +126,7 @@ func (c *Calibrator) residual(mu int) float64 {
 	}
 	r, d := c.innovation(mu)
 	chi := r / math.Sqrt(max(d, math.SmallestNonzeroFloat64))
-	if math.Abs(chi) > suspicious {
+	if math.Abs(chi) > amp.Suspicious {
 		chi = c.likeNoOther(chi, mu)
 	}
 	if c.learnsEach() {
@@ -255,7 +253,7 @@ func (c *Calibrator) farOff(mu int) float64 {
 	rate := c.state.Outliers.rate(c.opt.Outliers.Rate)
 	_, d := c.innovation(mu)
 	even := 2*math.Log((1-rate)/rate) + math.Log(max(1, o.typical/d)) + 1
-	return min(limit, math.Sqrt(max(suspicious*suspicious, even)))
+	return min(limit, math.Sqrt(max(amp.Suspicious*amp.Suspicious, even)))
 }
 
 // misfit reports whether the reading of sensor mu contradicts the model, by the

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/calamp/calamp/internal/amp"
+	"github.com/calamp/calamp/internal/diagnosis"
 )
 
 // Disturbance is the common mode of all sensors in one sample, beyond its signal. It is reported where outliers are looked for.
@@ -23,9 +24,8 @@ type Disturbance struct {
 type Brightness struct{ Samples, Mean, Square float64 }
 
 const (
-	// A signal is far larger or smaller than those before by brightChance standard deviations, of chance or of what they
+	// A signal is far larger or smaller than those before by [diagnosis.BrightChance] standard deviations, of chance or of what they
 	// differed by, and leastBright in the logarithm of the power; from the brightFrom-th sample on.
-	brightChance = 5
 	leastBright  = 0.4
 	brightFrom   = 10
 	brightMemory = 50
@@ -74,7 +74,7 @@ func (c *Calibrator) disturbance(reject Reject) *Disturbance {
 	now, chance := c.sample.Brightness(0)
 	was := c.lately
 	off := math.Abs(now - was.Mean)
-	if was.Samples >= brightFrom && d.Constant == 0 && off > leastBright && off > brightChance*was.sd(chance) &&
+	if was.Samples >= brightFrom && d.Constant == 0 && off > leastBright && off > diagnosis.BrightChance*was.sd(chance) &&
 		c.sample.SumC[0] < emerged*math.Exp(now) {
 		d.Factor = math.Exp(0.5 * (now - was.Mean))
 	}

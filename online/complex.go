@@ -12,6 +12,7 @@ import (
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/amp"
 	"github.com/calamp/calamp/internal/diagnosis"
+	"github.com/calamp/calamp/internal/moments"
 	"github.com/calamp/calamp/solver"
 )
 
@@ -210,7 +211,7 @@ func (c *Calibrator) residualOfLine(mu int, line channel.Line) (chi, wider float
 func (c *instrument) medianOfSize() float64 {
 	switch n := float64(c.columns); n {
 	case 1:
-		return medianOfNormal
+		return moments.MedianOfNormal
 	case complexColumns:
 		return math.Sqrt(math.Ln2)
 	default:

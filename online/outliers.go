@@ -32,19 +32,9 @@ const (
 	// inDoubt is the part of the health limit from which on a sensor's readings are not counted.
 	inDoubt = 0.1
 
-	// mostOutlying is the largest r that is learned: with more it is the model that is wrong.
-	mostOutlying = 0.2
-
-	// suspicious is from how many standard deviations on a reading is worth a look, and wild from how many times the typical
+	// A reading is worth a look from [amp.Suspicious] standard deviations on, or from wild times the typical
 	// one: of a sensor of which nothing is known a huge reading is but a few standard deviations off.
-	suspicious = 3
-	wild       = 6
-
-	// surelyOut is the least probability of a reading that was left out.
-	surelyOut = 0.51
-
-	// strained is the spread of the residuals from which on they are about the model, not about readings.
-	strained = 1.25
+	wild = 6
 
 	// Readings this many times the typical one are set aside from the start, where they are at most fewHuge of all: not even
 	// the pattern of the others would emerge beside them.
@@ -86,7 +76,7 @@ func (n OutlierCount) rate(given float64) float64 {
 	if given > 0 {
 		return given
 	}
-	return min((halfOne+n.Outlying)/(beforehand+n.Readings), mostOutlying)
+	return min((halfOne+n.Outlying)/(beforehand+n.Readings), amp.MostOutliers)
 }
 
 func (n OutlierCount) validate() error {
@@ -107,7 +97,7 @@ func (w *watch) AtFixedPoint(*amp.Solver) amp.Verdict {
 	}
 	c.predictMoved()
 	c.residuals()
-	if c.spread > strained {
+	if c.spread > amp.Strained {
 		return amp.GoOn
 	}
 	c.judgeReadings()
@@ -167,7 +157,7 @@ func (c *Calibrator) solveWarily(ctx context.Context) (Reject, error) {
 	defer func() { c.outliers.heat = 0 }()
 	err := c.solve(ctx)
 	reject := c.judge()
-	if out := float64(c.countLeftOut()); reject == Accepted && (out > mostLeftOut*float64(c.used()) || out > 0 && c.spread > strained) {
+	if out := float64(c.countLeftOut()); reject == Accepted && (out > mostLeftOut*float64(c.used()) || out > 0 && c.spread > amp.Strained) {
 		reject = Unexplained // not by wrong readings: without them the others do not fit
 	}
 	return reject, err
@@ -221,7 +211,7 @@ func (c *Calibrator) judgeReadings() {
 	o.typical = size * size / float64(c.columns)
 	for mu := range c.m {
 		o.odds[mu] = unlikely
-		if c.candidate(mu) && (math.Abs(c.chi[mu]) > suspicious || math.Sqrt(c.power(c.y, mu)) > wild*size) {
+		if c.candidate(mu) && (math.Abs(c.chi[mu]) > amp.Suspicious || math.Sqrt(c.power(c.y, mu)) > wild*size) {
 			o.odds[mu] = c.oddsOf(mu)
 			if doubt := c.state.Health[mu]; c.mayDiffer(mu) && doubt > 0 {
 				o.odds[mu] -= doubt
@@ -237,7 +227,7 @@ func (c *Calibrator) judgeReadings() {
 // the sensor's cumulative sum, and with that as their logarithm the odds of the next one fall.
 func (c *Calibrator) mayDiffer(mu int) bool {
 	known, ok := c.sample.Calibration().(channel.GainPrior)
-	return ok && known.Tail > 0 && known.Readings(c.statsOf(mu)) == 0 && math.Abs(c.chi[mu]) > suspicious
+	return ok && known.Tail > 0 && known.Readings(c.statsOf(mu)) == 0 && math.Abs(c.chi[mu]) > amp.Suspicious
 }
 
 // oddsOf is the logarithm of the odds of one reading.
@@ -274,7 +264,7 @@ func (c *Calibrator) outlying() []float64 {
 			o.each[mu] = 1 / (1 + math.Exp(-o.odds[mu]))
 		}
 		if c.leftOut(mu) {
-			o.each[mu] = max(o.each[mu], surelyOut)
+			o.each[mu] = max(o.each[mu], amp.LeftOut)
 		}
 	}
 	return o.each

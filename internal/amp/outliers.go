@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/moments"
 )
 
 // outliers leaves out single readings that nothing explains: spikes, dropped bits. Each reading is
@@ -50,14 +51,14 @@ const (
 	// is none.
 	early = 15
 
-	// startOutliers and mostOutliers are where the learning of r starts, and ends: with more it is the
+	// startOutliers and MostOutliers are where the learning of r starts, and ends: with more it is the
 	// model that is wrong, or the run.
 	startOutliers = 0.005
-	mostOutliers  = 0.2
+	MostOutliers  = 0.2
 
-	// A sensor is looked at where a residual is beyond suspicious standard deviations, or it
+	// A sensor is looked at where a residual is beyond Suspicious standard deviations, or it
 	// is in doubt by as much as doubtful.
-	suspicious = 3
+	Suspicious = 3
 	doubtful   = 0.01
 
 	// Of n readings at most n/outlyingPart are left out, or fewOutlying, and always less than half.
@@ -67,12 +68,12 @@ const (
 	// leastOutlying is how many signals it takes.
 	leastOutlying = 4
 
-	// leftOut is the least probability of a reading that was left out.
-	leftOut = 0.51
+	// LeftOut is the least probability of a reading that was left out.
+	LeftOut = 0.51
 
-	// strained is the size of residuals, in those expected, above which they tell of the
+	// Strained is the size of residuals, in those expected, above which they tell of the
 	// model, not of readings.
-	strained = 1.25
+	Strained = 1.25
 
 	// mostTurns is after how many changes a reading stays left out.
 	mostTurns = 6
@@ -118,7 +119,7 @@ func (p *outliers) AtFixedPoint(s *Solver) Verdict {
 // lookAtAll leaves out readings whose odds have a logarithm above least, and takes back those below 0.
 func (p *outliers) lookAtAll(s *Solver, least float64) Verdict {
 	p.least = least
-	if p.off || s.State.strain() > strained {
+	if p.off || s.State.strain() > Strained {
 		return GoOn
 	}
 	changed := false
@@ -129,7 +130,7 @@ func (p *outliers) lookAtAll(s *Solver, least float64) Verdict {
 		changed = p.look(s.State, mu) || changed
 	}
 	p.learn()
-	if p.count() > max(mostOutliers, 2*p.given) {
+	if p.count() > max(MostOutliers, 2*p.given) {
 		p.giveUp(s.State)
 	}
 	if changed {
@@ -154,11 +155,8 @@ func (s *State) strain() float64 {
 		return 0
 	}
 	slices.Sort(sizes)
-	return sizes[len(sizes)/2] / medianOfNormal
+	return sizes[len(sizes)/2] / moments.MedianOfNormal
 }
-
-// medianOfNormal is the median of |z| for z ~ N(0, 1).
-const medianOfNormal = 0.6744897501960817
 
 // count is which part of all readings is left out.
 func (p *outliers) count() float64 {
@@ -194,7 +192,7 @@ func (p *outliers) learn() {
 			count++
 		}
 	}
-	p.rate = min(total/count, mostOutliers)
+	p.rate = min(total/count, MostOutliers)
 }
 
 // probability is that of reading j to be an outlier.
@@ -291,7 +289,7 @@ func (p *outliers) suspects(s *State, mu int) bool {
 		return true
 	}
 	for j := mu * s.Each; j < (mu+1)*s.Each; j++ {
-		if p.out[j] || s.G[j]*s.G[j] > -suspicious*suspicious*s.DG[j] {
+		if p.out[j] || s.G[j]*s.G[j] > -Suspicious*Suspicious*s.DG[j] {
 			return true
 		}
 	}
@@ -395,7 +393,7 @@ func (s *Solver) Outlying() []float64 {
 	each := make([]float64, s.State.M*s.State.Each)
 	for j := range p.y { // none of a run that was ended before its first iteration
 		if each[j] = p.probability(j); p.out[j] {
-			each[j] = max(each[j], leftOut)
+			each[j] = max(each[j], LeftOut)
 		}
 	}
 	for _, j := range p.beyond {

@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	// A signal is far brighter or darker than all others from brightChance standard deviations on, of chance or of what
+	// A signal is far brighter or darker than all others from BrightChance standard deviations on, of chance or of what
 	// the others differ by, and a factor of leastBright in power; it takes leastOthers signals.
-	brightChance = 5
+	BrightChance = 5
 	leastBright  = 1.5
 	leastOthers  = 5
 
@@ -73,7 +73,7 @@ func (r *Run) brightness() map[int]float64 {
 	spread := math.Max(median(off)/math.Sqrt(medianSquare), median(chance))
 	factors := map[int]float64{}
 	for k, v := range logs {
-		if d := math.Abs(v - middle); d > brightChance*math.Max(spread, chance[k]) && d > math.Log(leastBright) && r.found(k) {
+		if d := math.Abs(v - middle); d > BrightChance*math.Max(spread, chance[k]) && d > math.Log(leastBright) && r.found(k) {
 			factors[k] = math.Exp(0.5 * (v - middle))
 		}
 	}
