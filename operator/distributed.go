@@ -534,9 +534,8 @@ type distributedHalves struct {
 
 func newDistributedHalves(s *distributedSweep) distributedHalves {
 	all := distributedHalves{distributedSweep: s}
-	for i, local := range s.local {
-		rows, _ := s.d.own[i].Dims()
-		all.local = append(all.local, bothHalvesOf(local, rows, s.d.n, s.p, s.q))
+	for _, local := range s.local {
+		all.local = append(all.local, bothHalvesOf(local, s.d.n, s.p, s.q))
 	}
 	return all
 }

@@ -297,7 +297,7 @@ func (e *Each) NewSweep(p, q, threads int) (Sweep, error) {
 		if err != nil {
 			return nil, err
 		}
-		part.products = bothHalvesOf(sweep, m, n, count*p/signals, count*q/signals)
+		part.products = bothHalvesOf(sweep, n, count*p/signals, count*q/signals)
 		s.parts = append(s.parts, part)
 	}
 	s.linear.make(p/signals, most, m, n)

@@ -106,18 +106,18 @@ func (s *wholeSweep) Forward(z, v, x, c []float64) error { return s.forward(z, v
 // Backward implements [Halves].
 func (s *wholeSweep) Backward(r, h, g, d []float64) error { return s.backward(r, h, g, d) }
 
-// halvesOf returns the halves of any sweep, p and q columns wide over an M×N matrix.
-func halvesOf(s Sweep, m, n, p, q int) products {
+// halvesOf returns the halves of any sweep, p and q columns wide over a matrix of n columns.
+func halvesOf(s Sweep, n, p, q int) products {
 	if whole, ok := s.(*wholeSweep); ok {
 		return whole.products
 	}
-	return &swept{sweep: s, m: m, n: n, p: p, q: q}
+	return &swept{sweep: s, n: n, p: p, q: q}
 }
 
 // swept computes one half by a sweep that computes both.
 type swept struct {
 	sweep      Sweep
-	m, n, p, q int
+	n, p, q    int
 	x, c, r, h []float64
 }
 
@@ -151,12 +151,12 @@ func (s *swept) backward(r, h, g, d []float64) error {
 
 // newHalves are the halves of a new sweep over w.
 func newHalves(w Operator, p, q, threads int) (products, error) {
-	m, n := w.Dims()
+	_, n := w.Dims()
 	sweep, err := w.NewSweep(p, q, threads)
 	if err != nil {
 		return nil, err
 	}
-	return halvesOf(sweep, m, n, p, q), nil
+	return halvesOf(sweep, n, p, q), nil
 }
 
 // Describe says what an operator is: by its own words, or its type.

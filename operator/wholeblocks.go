@@ -26,7 +26,7 @@ func (t *wholeBlocks) NewSweep(p, q, threads int) (Sweep, error) {
 	if err != nil {
 		return nil, err
 	}
-	whole := newWholeSweep(bothHalvesOf(sweep, m, n, p, q), m, p, q, threads)
+	whole := newWholeSweep(bothHalvesOf(sweep, n, p, q), m, p, q, threads)
 	return &wholeBlockSweep{wholeSweep: whole, rows: max(1, rowsAtOnce/t.each) * t.each}, nil
 }
 
@@ -56,7 +56,7 @@ func (s *wholeBlockSweep) Run(r, h, x, c []float64, rows RowFunc) error {
 }
 
 // bothHalvesOf is [halvesOf], for tables in memory without doing a half twice.
-func bothHalvesOf(s Sweep, m, n, p, q int) products {
+func bothHalvesOf(s Sweep, n, p, q int) products {
 	switch s := s.(type) {
 	case products:
 		return s
@@ -69,9 +69,9 @@ func bothHalvesOf(s Sweep, m, n, p, q int) products {
 	case *distributedLinear:
 		return newDistributedHalves(s.distributedSweep)
 	case *centredSweep:
-		return &centredHalves{s, bothHalvesOf(s.whole, m, n, p, q)}
+		return &centredHalves{s, bothHalvesOf(s.whole, n, p, q)}
 	}
-	return halvesOf(s, m, n, p, q)
+	return halvesOf(s, n, p, q)
 }
 
 // centredHalves are those of a sweep over a W without its means.

@@ -144,7 +144,6 @@ type material struct {
 	truth calamp.Truth
 	known *channel.Knowledge // of single sensors
 
-	sensors []int     // that rows of w are read with, or nil
 	complex bool      // Y is, or W
 	phases  []float64 // nominal ones of complex gains, or nil
 }
@@ -179,7 +178,7 @@ func (c *calibration) load(args []string) (*material, error) {
 		if w, err = c.parts.Basis.Compose(w); err == nil {
 			w, err = choice(w, dataset.MatrixCount(path))
 		}
-		return &material{w: w, sensors: in.Sensors, complex: is}, err
+		return &material{w: w, complex: is}, err
 	}
 	p, err := c.loadProblem(args)
 	if err != nil {
@@ -199,7 +198,7 @@ func (c *calibration) load(args []string) (*material, error) {
 	if of != nil {
 		w, err = operator.NewChoice(matrices)
 	}
-	return &material{w: w, of: of, y: p.Y, truth: p.Truth, known: p.Known, sensors: p.Sensors, complex: p.Complex, phases: p.Phases}, err
+	return &material{w: w, of: of, y: p.Y, truth: p.Truth, known: p.Known, complex: p.Complex, phases: p.Phases}, err
 }
 
 // loadDerivatives reads the derivatives of W, as given, by parameters of sensors.

@@ -27,7 +27,6 @@ type live struct {
 	truth   calamp.Truth
 	m, p    int
 	columns int // for each signal: of a complex one, which is shown by its sizes, two
-	last    int // iterations so far
 
 	x            *mat.Dense    // N×P, with two columns for a complex signal: the estimate that is compared with the truth
 	scored, rest time.Duration // what comparing took, and everything else
@@ -72,7 +71,6 @@ func (l *live) signals(at func(i, k int) float64) []page.Signal {
 }
 
 func (l *live) iteration(it calamp.Iteration, fraction float64, x, s []float64) {
-	l.last = it.Index
 	xErr, sErr := l.errors(x, s)
 	l.board.Row(float64(it.Index), it.Change, it.MeanXVar, it.MeanSVar, it.Scale, it.Damping, fraction, xErr, sErr)
 	if !l.board.Wanted() {
