@@ -22,6 +22,12 @@ type Counts struct {
 	Unit  float64 // what one photon adds to a reading, > 0
 }
 
+// CountsOf are the sensors in order of c as counters; ok is false where they are none.
+func CountsOf(c Channel) (counts Counts, ok bool) {
+	counts, ok = InOrder(c).(Counts)
+	return counts, ok
+}
+
 // Calibration implements [Calibrating].
 func (c Counts) Calibration() Calibration { return c.Prior }
 

@@ -19,15 +19,15 @@ type Readings struct {
 
 // validate reports readings that the model cannot have.
 func (r *Readings) validate(m Model) error {
-	codes, isCodes := r.Sensors.(channel.Codes)
-	_, isCounts := r.Sensors.(channel.Counts)
-	gain, isGain := r.Sensors.(channel.Gain)
+	codes, isCodes := channel.CodesOf(r.Sensors)
+	_, isCounts := channel.CountsOf(r.Sensors)
+	own, isOwn := channel.DetectorOf(r.Sensors)
 	switch {
 	case m.OffsetSD != 0 || m.Network != nil:
 		return errors.New("codes, counts and noise of the sensors' own are predicted without offsets and networks")
 	case m.Gain.Lo == m.Gain.Hi:
 		return errors.New("codes, counts and noise of the sensors' own are predicted for gains that are not known")
-	case !isCodes && !isCounts && !(isGain && gain.Own != channel.Detector{}):
+	case !isCodes && !isCounts && !isOwn:
 		return fmt.Errorf("no prediction for readings of a %T", r.Sensors)
 	case isCodes && codes.Thresholds != nil:
 		return errors.New("signs are predicted about one threshold")
@@ -36,7 +36,7 @@ func (r *Readings) validate(m Model) error {
 	case isCounts && m.NoiseVar > 0:
 		return errors.New("counts have no noise but their own")
 	}
-	if photons := isCounts || isGain && gain.Own.Photon > 0; photons && r.Mean < leastDark*math.Sqrt(m.SecondMoment()) {
+	if photons := isCounts || own.Photon > 0; photons && r.Mean < leastDark*math.Sqrt(m.SecondMoment()) {
 		return fmt.Errorf("photons are positive: z must have a mean of %d standard deviations or more, of %.3g, found %.3g", leastDark, math.Sqrt(m.SecondMoment()), r.Mean)
 	}
 	return r.sensors(m).Validate()
@@ -91,8 +91,8 @@ type readingLot struct {
 func newReadingSensors(m Model, seed uint64) *readingSensors {
 	r := &readingSensors{of: *m.Readings, noise: m.NoiseVar, channel: m.Readings.sensors(m)}
 	points := readingPoints
-	if gain, is := r.channel.(channel.Gain); is {
-		r.own, points = gain.Own, detectorPoints
+	if own, is := channel.DetectorOf(r.channel); is {
+		r.own, points = own, detectorPoints
 	}
 	r.rng = rand.New(rand.NewPCG(seed, 38))
 	none := make([]float64, m.Gain.Width())
@@ -183,11 +183,11 @@ func (r *readingSensors) read(lot *readingLot, p int, q0, v float64) {
 
 // reading is what a sensor reads where z/s is expected, with a normal number and a level.
 func (r *readingSensors) reading(expected, s, normal, level float64) float64 {
-	switch c := r.channel.(type) {
-	case channel.Codes:
-		return c.CodeOf(expected + math.Sqrt(r.noise)*normal/s)
-	case channel.Counts:
-		return c.Unit * poissonQuantile(level, expected/c.Unit)
+	if codes, is := channel.CodesOf(r.channel); is {
+		return codes.CodeOf(expected + math.Sqrt(r.noise)*normal/s)
+	}
+	if counts, is := channel.CountsOf(r.channel); is {
+		return counts.Unit * poissonQuantile(level, expected/counts.Unit)
 	}
 	if unit := r.own.Photon; unit > 0 {
 		expected = unit * poissonQuantile(level, expected/unit)
@@ -250,7 +250,7 @@ const signedWarmUp = 10
 
 // readingOnline is [Online] where sensors add noise of their own: samples that are solved together first, and others one by one.
 func readingOnline(ctx context.Context, m Model, o OnlineOptions) (out []Sample, err error) {
-	if _, own := m.Readings.Sensors.(channel.Gain); !own {
+	if _, coded := channel.CodedOf(m.Readings.Sensors); coded {
 		return nil, errors.New("streams of codes, signs and counts are not predicted")
 	}
 	total := m.P

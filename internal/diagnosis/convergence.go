@@ -133,7 +133,7 @@ func (r *Run) NothingRecovered() string {
 		return fmt.Sprintf("%d of the %d sensors that read seem broken, and were left out: the remaining estimate is no answer; most likely W, the noise variance, the range of s or the signals' prior is wrong", broken, reading)
 	}
 	open := unmoved
-	if _, counts := channel.InOrder(r.model().Channel).(channel.Counts); counts {
+	if _, counts := channel.CountsOf(r.model().Channel); counts {
 		open = unmovedByCounts
 	}
 	if before, after := r.model().Prior.Variance(), mean(r.state.C); after >= open*before {
