@@ -25,7 +25,7 @@ func Compose(phi, psi Operator) (Operator, error) {
 	if d, ok := phi.(*Dense); ok {
 		return multiplyOut(d, psi)
 	}
-	c := &Composed{phi: phi, psi: psi}
+	c := &composed{phi: phi, psi: psi}
 	return c, c.measure()
 }
 
@@ -61,14 +61,14 @@ func multiplyOut(phi *Dense, psi Operator) (Operator, error) {
 	return NewDense(m, k, out)
 }
 
-// Composed is Φ Ψ, kept as two operators.
-type Composed struct {
+// composed is Φ Ψ, kept as two operators.
+type composed struct {
 	phi, psi   Operator
 	meanSquare float64
 	memory
 }
 
-func (c *Composed) measure() (err error) {
+func (c *composed) measure() (err error) {
 	if kappa, ok := Orthogonal(c.psi); ok { // Σ (Φ Ψ)² is the trace of Φ Ψ Ψᵀ Φᵀ = κ Φ Φᵀ
 		n, k := c.psi.Dims()
 		c.meanSquare = kappa * c.phi.MeanSquare() * float64(n) / float64(k)
@@ -79,7 +79,7 @@ func (c *Composed) measure() (err error) {
 }
 
 // Dims implements [Operator].
-func (c *Composed) Dims() (m, n int) {
+func (c *composed) Dims() (m, n int) {
 	m, _ = c.phi.Dims()
 	_, n = c.psi.Dims()
 	return m, n
@@ -87,24 +87,24 @@ func (c *Composed) Dims() (m, n int) {
 
 // MeanSquare implements [Operator]; it is estimated, to a percent or so, unless the rows
 // of the basis are orthogonal.
-func (c *Composed) MeanSquare() float64 { return c.meanSquare }
+func (c *composed) MeanSquare() float64 { return c.meanSquare }
 
 // RowOrthogonal implements [RowOrthogonal]: Φ Ψ Ψᵀ Φᵀ = κ_ψ Φ Φᵀ.
-func (c *Composed) RowOrthogonal() (kappa float64, ok bool) { return bothOrthogonal(c.phi, c.psi) }
+func (c *composed) RowOrthogonal() (kappa float64, ok bool) { return bothOrthogonal(c.phi, c.psi) }
 
 // String says what it is.
-func (c *Composed) String() string {
+func (c *composed) String() string {
 	return fmt.Sprintf("product of a %s and a %s", Describe(c.phi), Describe(c.psi))
 }
 
 // Bytes implements [Structured].
-func (c *Composed) Bytes() int64 { return Bytes(c.phi) + Bytes(c.psi) }
+func (c *composed) Bytes() int64 { return Bytes(c.phi) + Bytes(c.psi) }
 
 // Identify implements [Structured].
-func (c *Composed) Identify(to io.Writer) error { return identifyAll(to, "product", c.phi, c.psi) }
+func (c *composed) Identify(to io.Writer) error { return identifyAll(to, "product", c.phi, c.psi) }
 
 // NewSweep implements [Operator]; there is none with quadratic columns.
-func (c *Composed) NewSweep(p, q, threads int) (Sweep, error) {
+func (c *composed) NewSweep(p, q, threads int) (Sweep, error) {
 	if q > 0 {
 		return nil, NoSquares(c)
 	}
@@ -159,46 +159,46 @@ func transpose(dst, src []float64, rows, columns, threads int) {
 // Transpose returns Wᵀ. That of rows of an orthonormal transform, all of them, is its
 // inverse: the basis in which coefficients are those of the transform.
 func Transpose(w Operator) Operator {
-	if t, ok := w.(*Transposed); ok {
+	if t, ok := w.(*transposed); ok {
 		return t.w
 	}
-	return &Transposed{w}
+	return &transposed{w}
 }
 
-// Transposed is Wᵀ.
-type Transposed struct{ w Operator }
+// transposed is Wᵀ.
+type transposed struct{ w Operator }
 
 // Dims implements [Operator].
-func (t *Transposed) Dims() (m, n int) {
+func (t *transposed) Dims() (m, n int) {
 	n, m = t.w.Dims()
 	return m, n
 }
 
 // MeanSquare implements [Operator].
-func (t *Transposed) MeanSquare() float64 { return t.w.MeanSquare() }
+func (t *transposed) MeanSquare() float64 { return t.w.MeanSquare() }
 
 // HasSquares implements [Squares].
-func (t *Transposed) HasSquares() bool { return HasSquares(t.w) }
+func (t *transposed) HasSquares() bool { return HasSquares(t.w) }
 
 // RowOrthogonal implements [RowOrthogonal]: a square matrix with orthogonal rows has
 // orthogonal columns.
-func (t *Transposed) RowOrthogonal() (kappa float64, ok bool) {
+func (t *transposed) RowOrthogonal() (kappa float64, ok bool) {
 	m, n := t.w.Dims()
 	kappa, ok = Orthogonal(t.w)
 	return kappa, ok && m == n
 }
 
 // String says what it is.
-func (t *Transposed) String() string { return "transpose of a " + Describe(t.w) }
+func (t *transposed) String() string { return "transpose of a " + Describe(t.w) }
 
 // Bytes implements [Structured].
-func (t *Transposed) Bytes() int64 { return Bytes(t.w) }
+func (t *transposed) Bytes() int64 { return Bytes(t.w) }
 
 // Identify implements [Structured].
-func (t *Transposed) Identify(to io.Writer) error { return identifyAll(to, "transpose", t.w) }
+func (t *transposed) Identify(to io.Writer) error { return identifyAll(to, "transpose", t.w) }
 
 // NewSweep implements [Operator].
-func (t *Transposed) NewSweep(p, q, threads int) (Sweep, error) {
+func (t *transposed) NewSweep(p, q, threads int) (Sweep, error) {
 	halves, err := newHalves(t.w, p, q, threads)
 	if err != nil {
 		return nil, err

@@ -5,7 +5,7 @@ import (
 	"io"
 )
 
-// Kronecker is A ⊗ B, of an A with M_a×N_a entries and a B with M_b×N_b,
+// kronecker is A ⊗ B, of an A with M_a×N_a entries and a B with M_b×N_b,
 //
 //	W_(a M_b + b),(i N_b + j) = A_ai B_bj,
 //
@@ -15,48 +15,48 @@ import (
 // The layouts of a sweep make it two products without a transposition: the P signals of N
 // entries are P·N_a signals of B, whose sensors' side is M_b·P signals of A, whose
 // sensors' side is that of W.
-type Kronecker struct {
+type kronecker struct {
 	a, b Operator
 	memory
 }
 
 // NewKronecker makes the operator A ⊗ B.
-func NewKronecker(a, b Operator) *Kronecker { return &Kronecker{a: a, b: b} }
+func NewKronecker(a, b Operator) Operator { return &kronecker{a: a, b: b} }
 
 // Dims implements [Operator].
-func (w *Kronecker) Dims() (m, n int) {
+func (w *kronecker) Dims() (m, n int) {
 	ma, na := w.a.Dims()
 	mb, nb := w.b.Dims()
 	return ma * mb, na * nb
 }
 
 // MeanSquare implements [Operator].
-func (w *Kronecker) MeanSquare() float64 { return w.a.MeanSquare() * w.b.MeanSquare() }
+func (w *kronecker) MeanSquare() float64 { return w.a.MeanSquare() * w.b.MeanSquare() }
 
 // HasSquares implements [Squares]: those of A ⊗ B are A² ⊗ B².
-func (w *Kronecker) HasSquares() bool { return HasSquares(w.a) && HasSquares(w.b) }
+func (w *kronecker) HasSquares() bool { return HasSquares(w.a) && HasSquares(w.b) }
 
 // SquaresEqual says that the squared entries are all the same; see the function of this name.
-func (w *Kronecker) SquaresEqual() bool { return SquaresEqual(w.a) && SquaresEqual(w.b) }
+func (w *kronecker) SquaresEqual() bool { return SquaresEqual(w.a) && SquaresEqual(w.b) }
 
 // RowOrthogonal implements [RowOrthogonal].
-func (w *Kronecker) RowOrthogonal() (kappa float64, ok bool) { return bothOrthogonal(w.a, w.b) }
+func (w *kronecker) RowOrthogonal() (kappa float64, ok bool) { return bothOrthogonal(w.a, w.b) }
 
 // String says what it is.
-func (w *Kronecker) String() string {
+func (w *kronecker) String() string {
 	return fmt.Sprintf("Kronecker product of a %s and a %s", Describe(w.a), Describe(w.b))
 }
 
 // Bytes implements [Structured].
-func (w *Kronecker) Bytes() int64 { return Bytes(w.a) + Bytes(w.b) }
+func (w *kronecker) Bytes() int64 { return Bytes(w.a) + Bytes(w.b) }
 
 // Identify implements [Structured].
-func (w *Kronecker) Identify(to io.Writer) error {
+func (w *kronecker) Identify(to io.Writer) error {
 	return identifyAll(to, "kronecker", w.a, w.b)
 }
 
 // NewSweep implements [Operator].
-func (w *Kronecker) NewSweep(p, q, threads int) (Sweep, error) {
+func (w *kronecker) NewSweep(p, q, threads int) (Sweep, error) {
 	if q > 0 && !w.HasSquares() {
 		return nil, NoSquares(w)
 	}
