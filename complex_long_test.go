@@ -13,7 +13,6 @@ import (
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/evolution"
-	"github.com/calamp/calamp/internal/baseline"
 	"github.com/calamp/calamp/internal/tables"
 	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
@@ -400,7 +399,7 @@ func published2015(t *testing.T, alpha float64, seed uint64) (ours, theirs compl
 	}
 	ours = score(res.X)
 	ours.scaleZ = ours.s / res.ScaleSD
-	other := baseline.ComplexCalAMP{W: w, Y: y, Density: 0.2, NoiseVar: 1e-15, GainVar: gainVar, Damping: 0.9}
+	other := peerCalAMP{W: w, Y: y, Density: 0.2, NoiseVar: 1e-15, GainVar: gainVar, Damping: 0.9}
 	other.Run(1000)
 	return ours, score(calamp.Pairs(other.X))
 }

@@ -1,4 +1,4 @@
-package baseline
+package calamp_test
 
 import (
 	"math"
@@ -9,11 +9,11 @@ import (
 	"github.com/calamp/calamp/internal/quadrature"
 )
 
-// ComplexCalAMP is cal-AMP for complex gains as the program of C. Schülke, F. Caltagirone and L. Zdeborová
+// peerCalAMP is cal-AMP for complex gains as the program of C. Schülke, F. Caltagirone and L. Zdeborová
 // (github.com/cschuelke/CalAMP, 2015) has it, so that others can be measured against it. The
 // power of |s| in its posterior, the variance of s, the noise, the mixture of variances of a part with those of both in
 // its prior, and the gains' rescaling are as they stand there, and not as they should be.
-type ComplexCalAMP struct {
+type peerCalAMP struct {
 	W, Y     *mat.CDense // M×N, M×P
 	Density  float64     // of the signals, whose entries have the variance 1
 	NoiseVar float64
@@ -33,11 +33,11 @@ type ComplexCalAMP struct {
 	w, y                     []complex128
 }
 
-// settled is the relative change of the signals after which nothing more happens.
-const settled = 1e-13
+// peerSettled is the relative change of the signals after which nothing more happens.
+const peerSettled = 1e-13
 
 // Run makes so many iterations at most, from the beginning.
-func (a *ComplexCalAMP) Run(iterations int) {
+func (a *peerCalAMP) Run(iterations int) {
 	a.begin()
 	before := make([]complex128, len(a.x))
 	for range iterations {
@@ -51,14 +51,14 @@ func (a *ComplexCalAMP) Run(iterations int) {
 			change += real(d)*real(d) + imag(d)*imag(d)
 			size += real(x)*real(x) + imag(x)*imag(x)
 		}
-		if change < settled*settled*size {
+		if change < peerSettled*peerSettled*size {
 			break
 		}
 	}
 	a.X = mat.NewCDense(a.n, a.p, a.x)
 }
 
-func (a *ComplexCalAMP) begin() {
+func (a *peerCalAMP) begin() {
 	a.m, a.n = a.W.Dims()
 	_, a.p = a.Y.Dims()
 	a.w, a.y = a.W.RawCMatrix().Data, a.Y.RawCMatrix().Data
@@ -84,7 +84,7 @@ func (a *ComplexCalAMP) begin() {
 }
 
 // step is one iteration; false where it has left the numbers.
-func (a *ComplexCalAMP) step() bool {
+func (a *peerCalAMP) step() bool {
 	copy(a.oldOmega, a.omega)
 	copy(a.oldV, a.v)
 	copy(a.oldField, a.field)
@@ -132,7 +132,7 @@ func (a *ComplexCalAMP) step() bool {
 	return !cmplx.IsNaN(a.x[0]) && !cmplx.IsInf(a.x[0])
 }
 
-func (a *ComplexCalAMP) damped(mean complex128, variance float64, oldMean complex128, oldVariance float64) (complex128, float64) {
+func (a *peerCalAMP) damped(mean complex128, variance float64, oldMean complex128, oldVariance float64) (complex128, float64) {
 	d := a.Damping
 	to := 1 / (d/variance + (1-d)/d/oldVariance)
 	weight := complex(d*to/variance, 0)
@@ -140,7 +140,7 @@ func (a *ComplexCalAMP) damped(mean complex128, variance float64, oldMean comple
 }
 
 // gains are calculate_d.m: the posterior of |s| has the power P+1, and s the variance 1/τ.
-func (a *ComplexCalAMP) gains() {
+func (a *peerCalAMP) gains() {
 	for mu := range a.m {
 		var tau float64
 		var b complex128
@@ -178,7 +178,7 @@ func (a *ComplexCalAMP) gains() {
 }
 
 // readings are mzvz.m.
-func (a *ComplexCalAMP) readings() {
+func (a *peerCalAMP) readings() {
 	for j, v := range a.v {
 		mu := j / a.p
 		known := v / (a.NoiseVar + v)
@@ -189,7 +189,7 @@ func (a *ComplexCalAMP) readings() {
 }
 
 // signals are mxvx.m: the likelihoods take the variances for those of a part.
-func (a *ComplexCalAMP) signals() {
+func (a *peerCalAMP) signals() {
 	for j, field := range a.field {
 		v := a.variance[j]
 		square := real(field)*real(field) + imag(field)*imag(field)
