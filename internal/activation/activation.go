@@ -20,8 +20,8 @@ type Function struct {
 // piece is x = slope·u + at for lo < u < hi.
 type piece struct{ lo, hi, slope, at float64 }
 
-// LeakySlope is f(u)/u of a leaky ReLU at u < 0, unless it is specified otherwise: what PyTorch and Keras's papers take.
-const LeakySlope = 0.01
+// leakySlope is f(u)/u of a leaky ReLU at u < 0, unless it is specified otherwise: what PyTorch and Keras's papers take.
+const leakySlope = 0.01
 
 var inf = math.Inf(1)
 
@@ -37,7 +37,7 @@ var (
 // Leaky is the ReLU with a slope below zero.
 func Leaky(slope float64) Function {
 	name := "leaky"
-	if slope != LeakySlope {
+	if slope != leakySlope {
 		name = "leaky:" + strconv.FormatFloat(slope, 'g', -1, 64)
 	}
 	return Function{name: name, pieces: []piece{{-inf, 0, slope, 0}, {0, inf, 1, 0}}, scales: true}
@@ -48,7 +48,7 @@ const Names = "identity, relu, leaky, leaky:SLOPE, tanh-hard, sigmoid or sign"
 
 // Parse is the function of a name.
 func Parse(name string) (Function, error) {
-	for _, f := range []Function{Identity, ReLU, HardTanh, Sign, Sigmoid, Leaky(LeakySlope)} {
+	for _, f := range []Function{Identity, ReLU, HardTanh, Sign, Sigmoid, Leaky(leakySlope)} {
 		if f.name == name {
 			return f, nil
 		}

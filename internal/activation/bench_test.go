@@ -6,7 +6,7 @@ import (
 )
 
 func BenchmarkFactor(b *testing.B) {
-	for _, f := range []Function{Identity, ReLU, Leaky(LeakySlope), HardTanh, Sigmoid} {
+	for _, f := range []Function{Identity, ReLU, Leaky(leakySlope), HardTanh, Sigmoid} {
 		b.Run(f.String(), func(b *testing.B) {
 			rng := rand.New(rand.NewPCG(1, 2))
 			for b.Loop() {

@@ -97,8 +97,8 @@ func (d *Damper) mayRestart() bool { return d.restarts < mostRestarts }
 
 func (d *Damper) stay() { d.restarts = mostRestarts }
 
-// NewDamper is a fixed damping, or the adaptive one.
-func NewDamper(delta float64, fixed bool) *Damper {
+// newDamper is a fixed damping, or the adaptive one.
+func newDamper(delta float64, fixed bool) *Damper {
 	if fixed {
 		return &Damper{now: delta}
 	}

@@ -351,7 +351,7 @@ func (b *planner) damper() damper {
 	case b.joint() && !fixed:
 		return newJointDamper()
 	}
-	return NewDamper(delta, fixed)
+	return newDamper(delta, fixed)
 }
 
 // matrix is what sweeps read.

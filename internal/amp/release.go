@@ -125,16 +125,16 @@ func (p *release) mixture(s *State, c float64) float64 {
 	return sum(b.LogZ) - 0.5*c*c*s.fieldPull + s.addVolume(0)*math.Log(c)
 }
 
-// ConsistentWith is the largest mean χ² of a broken sensor's readings at a calibration
+// consistentWith is the largest mean χ² of a broken sensor's readings at a calibration
 // of its own, for which that calibration is accepted.
-const ConsistentWith = 36
+const consistentWith = 36
 
 // Consistent reports whether some calibration explains a sensor's readings.
 func (s *State) Consistent(mu int) bool {
 	stats := s.Of(s.Stats, mu)
 	n := s.calibration.Readings(stats)
 	fit := s.calibration.Fit(stats)
-	return n > 0 && fit > 0 && s.ChiSquare(mu, fit) <= ConsistentWith*n
+	return n > 0 && fit > 0 && s.ChiSquare(mu, fit) <= consistentWith*n
 }
 
 // ChiSquare compares the readings of sensor mu with what the signals predict, for a

@@ -48,7 +48,7 @@ func TestBaselines(t *testing.T) {
 	}
 	for _, m := range methods {
 		res, err := m.run()
-		if errors.Is(err, ErrNoLPSolver) {
+		if errors.Is(err, errNoLPSolver) {
 			t.Skip(err)
 		}
 		if err != nil {

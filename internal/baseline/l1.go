@@ -21,14 +21,14 @@ import (
 	"github.com/calamp/calamp/operator"
 )
 
-// LPSolver is the program that L1 runs, from COIN-OR.
-const LPSolver = "clp"
+// lpSolver is the program that L1 runs, from COIN-OR.
+const lpSolver = "clp"
 
 var (
-	// ErrNoLPSolver says that the program is not installed.
-	ErrNoLPSolver = errors.New("there is no " + LPSolver + " in the path (Debian: coinor-clp)")
-	// ErrTooLarge says that the linear program would take too long.
-	ErrTooLarge = errors.New("too large a problem for a linear program")
+	// errNoLPSolver says that the program is not installed.
+	errNoLPSolver = errors.New("there is no " + lpSolver + " in the path (Debian: coinor-clp)")
+	// errTooLarge says that the linear program would take too long.
+	errTooLarge = errors.New("too large a problem for a linear program")
 )
 
 // mostTerms bounds the number of non-zero coefficients of the linear program, 2MNP.
@@ -49,14 +49,14 @@ func L1(ctx context.Context, p *calamp.Problem) (*calamp.Result, error) {
 	if !ok {
 		return nil, fmt.Errorf("the linear program needs the entries of W, which %T does not give", p.W)
 	}
-	program, err := exec.LookPath(LPSolver)
+	program, err := exec.LookPath(lpSolver)
 	if err != nil {
-		return nil, ErrNoLPSolver
+		return nil, errNoLPSolver
 	}
 	m, n := w.Dims()
 	_, signals := p.Y.Dims()
 	if 2*float64(m)*float64(n)*float64(signals) > mostTerms {
-		return nil, ErrTooLarge
+		return nil, errTooLarge
 	}
 	folder, err := os.MkdirTemp("", "calamp-l1-")
 	if err != nil {
@@ -71,7 +71,7 @@ func L1(ctx context.Context, p *calamp.Problem) (*calamp.Result, error) {
 	start := time.Now()
 	said, err := exec.CommandContext(ctx, program, input, "-primalTolerance", "1e-9", "-dualTolerance", "1e-9", "-solve", "-solution", output).CombinedOutput()
 	if err != nil {
-		return nil, errors.Join(ctx.Err(), fmt.Errorf("%s: %w: %s", LPSolver, err, lastLine(said)))
+		return nil, errors.Join(ctx.Err(), fmt.Errorf("%s: %w: %s", lpSolver, err, lastLine(said)))
 	}
 	res := emptyResult(m, n, signals)
 	res.Wall = time.Since(start)
@@ -165,7 +165,7 @@ func matrixOf(w operator.Matrix) (*mat.Dense, error) {
 func readSolution(path string, r *calamp.Result) error {
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return fmt.Errorf("%s wrote no solution: %w", LPSolver, err)
+		return fmt.Errorf("%s wrote no solution: %w", lpSolver, err)
 	}
 	n, _ := r.X.Dims()
 	lines := bufio.NewScanner(bytes.NewReader(text))
@@ -186,7 +186,7 @@ func readSolution(path string, r *calamp.Result) error {
 		j, errIndex := strconv.Atoi(name[1:])
 		v, errValue := strconv.ParseFloat(words[2], 64)
 		if err := errors.Join(errIndex, errValue); err != nil {
-			return fmt.Errorf("solution of %s: %q: %w", LPSolver, lines.Text(), err)
+			return fmt.Errorf("solution of %s: %q: %w", lpSolver, lines.Text(), err)
 		}
 		switch name[0] {
 		case 'S':

@@ -68,12 +68,9 @@ func (p *Problem) Close() {
 
 // Load reads a problem from the .npz or .mat at path, of which the arrays take at most half of the machine's memory once
 // they are read, or four times the file.
-func Load(path string) (*Problem, error) { return LoadWithin(path, math.MaxInt64) }
+func Load(path string) (*Problem, error) { return LoadNamed(path, math.MaxInt64, nil) }
 
-// LoadWithin is Load with a budget of bytes in place of half the machine's memory.
-func LoadWithin(path string, budget int64) (*Problem, error) { return LoadNamed(path, budget, nil) }
-
-// LoadNamed is LoadWithin for arrays that have names of their own in the file.
+// LoadNamed is Load with a budget of bytes in place of half the machine's memory, for arrays that have names of their own in the file.
 func LoadNamed(path string, budget int64, names Names) (*Problem, error) {
 	c, err := openWithin(path, allowance(budget))
 	if err != nil {

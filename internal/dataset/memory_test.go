@@ -112,7 +112,7 @@ func TestSmallFilesThatAskForGigabytes(t *testing.T) {
 	for name, data := range problems {
 		path := filepath.Join(t.TempDir(), "P.mat")
 		writeTest(t, path, data)
-		expectRefused(t, name, len(data), func() error { _, err := LoadWithin(path, budget); return err })
+		expectRefused(t, name, len(data), func() error { _, err := LoadNamed(path, budget, nil); return err })
 		if !strings.Contains(name, "text") { // which is no array of a problem
 			expectRefused(t, name+", from a stream", len(data), func() error {
 				_, err := ReadWithin(bytes.NewReader(data), "stream", budget)
@@ -197,7 +197,7 @@ func TestFilesMayTakeWhatTheyAre(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "P.npz")
 	writeTest(t, path, stored.Bytes())
-	if _, err := LoadWithin(path, 1); err != nil {
+	if _, err := LoadNamed(path, 1, nil); err != nil {
 		t.Error(err)
 	}
 }

@@ -64,11 +64,11 @@ const (
 	mostCompared = 600
 )
 
-// Unexplained is the least part of the power of calibrated readings s∘y that lies outside of the range of W, whatever s and x are: the
+// leastUnexplained is the least part of the power of calibrated readings s∘y that lies outside of the range of W, whatever s and x are: the
 // least eigenvalue of
 // D^(-½) Q D^(-½), with Q = (1 - W W⁺) ∘ (Y Yᵀ), of which sᵀQs is that power, and D the power of the sensors. It is 0
 // where there are no more sensors than entries of a signal, and NaN where it was not computed.
-func Unexplained(w, y *mat.Dense) float64 {
+func leastUnexplained(w, y *mat.Dense) float64 {
 	m, n := w.Dims()
 	if m <= n {
 		return 0
@@ -112,7 +112,7 @@ func Swapped(w operator.Operator, y *mat.Dense) string {
 		return ""
 	}
 	used, _ := a.Dims()
-	left := Unexplained(a, b)
+	left := leastUnexplained(a, b)
 	if !(left > inVain*(1-float64(n)/float64(used))) {
 		return ""
 	}

@@ -267,7 +267,7 @@ func (f *Complex) solve() error {
 	clear(f.b)
 	for k, s := range f.Snapshots {
 		if !ok[k] {
-			return ErrSingular
+			return errSingular
 		}
 		f.addQuadratic(s, f.y[k])
 	}

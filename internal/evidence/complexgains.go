@@ -144,7 +144,7 @@ func (f *Complex) factorPrecision() (by float64, err error) {
 		}
 		f.dampMore()
 	}
-	return by, ErrSingular
+	return by, errSingular
 }
 
 func (f *Complex) dampMore() { f.damping = max(dampBy*f.damping, leastDamping) }

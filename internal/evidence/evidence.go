@@ -106,8 +106,8 @@ type pattern struct {
 	logDet    float64
 }
 
-// ErrSingular is that of readings whose covariance is not positive definite in double precision.
-var ErrSingular = errors.New("the covariance of the readings is not positive definite in double precision")
+// errSingular is that of readings whose covariance is not positive definite in double precision.
+var errSingular = errors.New("the covariance of the readings is not positive definite in double precision")
 
 // New prepares a fit of the readings y (M×P, NaN where one is missing) behind w (M×N). It keeps both. With own each snapshot
 // has variances of its own, otherwise all share theirs.
@@ -310,7 +310,7 @@ func (at *pattern) factor(a *Family, noise float64) error {
 		ok = at.factorRows(scaled, noise)
 	}
 	if !ok {
-		return ErrSingular
+		return errSingular
 	}
 	dense.Mirror(at.inverse)
 	for j, kept := range at.kept {

@@ -37,7 +37,7 @@ func (f *Fit) solveGains() (value float64, err error) {
 		f.setGradient(step)
 		gradient := slices.Clone(step)
 		if !f.factorPrecision() {
-			return 0, ErrSingular
+			return 0, errSingular
 		}
 		dense.Solve(f.curved, step)
 		rise := floats.Dot(gradient, step)

@@ -52,7 +52,7 @@ const (
 // readings determine to the part γ tell it to 2/(nγ²) (Fisher's information).
 func (f *Fit) LogEvidence() (float64, error) {
 	if !f.factorPrecision() {
-		return 0, ErrSingular
+		return 0, errSingular
 	}
 	value := f.Evidence - 0.5*floats.Sum(f.readings)*math.Log(2*math.Pi) - 0.5*dense.LogDet(f.curved)
 	if f.Sparse != nil {
@@ -483,7 +483,7 @@ func (f *Fit) Rescale(c float64) {
 func (f *Fit) Variances() ([]float64, error) {
 	m := len(f.S)
 	if !f.factorPrecision() {
-		return nil, ErrSingular
+		return nil, errSingular
 	}
 	// s' = s - s Σs/Σs̄ is what changes at a fixed mean.
 	total, rows := 0.0, make([]float64, m)

@@ -23,7 +23,7 @@ func (f *Fit) MatrixScores(products []func(u, x []float64) error) (slope, scatte
 		return nil, nil, nil, nil
 	}
 	if !f.factorPrecision() {
-		return nil, nil, nil, ErrSingular
+		return nil, nil, nil, errSingular
 	}
 	slope, scatter, information = make([]float64, len(products)), make([]float64, len(products)), mat.NewSymDense(len(products), nil)
 	pulled := dense.New(len(f.S), len(products)) // c

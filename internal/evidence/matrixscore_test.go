@@ -66,7 +66,7 @@ func TestMatrixScoresAreSlopes(t *testing.T) {
 	value := func(theta ...float64) float64 {
 		fit := at(theta...)
 		if !fit.factorPrecision() {
-			t.Fatal(ErrSingular)
+			t.Fatal(errSingular)
 		}
 		return fit.Evidence - 0.5*dense.LogDet(fit.curved)
 	}

@@ -91,7 +91,7 @@ func (f *Fit) integrateOffsets() (value float64, err error) {
 		o.factor.Data[mu*o.factor.Down+mu] += 1 / (o.SD * o.SD)
 	}
 	if !dense.Factor(o.factor, threads) {
-		return 0, ErrSingular
+		return 0, errSingular
 	}
 	value = -0.5*dense.LogDet(o.factor) - float64(len(f.S))*math.Log(o.SD)
 	dense.SolveLower(o.factor, o.cross, threads)
@@ -225,7 +225,7 @@ func (f *Fit) SetOffsets() error {
 	}
 	o, threads := f.Offsets, runtime.GOMAXPROCS(0)
 	if !f.factorPrecision() {
-		return ErrSingular
+		return errSingular
 	}
 	moved := transposed(o.cross) // then L⁻¹(db/ds)ᵀ, with H = LLᵀ
 	dense.SolveLower(f.curved, moved, threads)
@@ -257,7 +257,7 @@ func transposed(a dense.Matrix) dense.Matrix {
 func (f *Fit) OffsetScore() (float64, error) {
 	m, threads := len(f.S), runtime.GOMAXPROCS(0)
 	if !f.factorPrecision() {
-		return 0, ErrSingular
+		return 0, errSingular
 	}
 	o := newOffsets(m, 0, true)
 	for _, a := range f.Families {

@@ -252,7 +252,7 @@ func (f *Fit) cavities(anew bool) error {
 // integrateGains sets what unknown gains add to variances, and take of tr A⁻¹.
 func (f *Fit) integrateGains() error {
 	if !f.factorPrecision() {
-		return ErrSingular
+		return errSingular
 	}
 	ones := make([]float64, len(f.S))
 	for mu := range ones {

@@ -39,8 +39,8 @@ const mostConnections = 256
 
 // checkToken refuses a token that is too short.
 func checkToken(token string) error {
-	if len(token) < MinToken {
-		return fmt.Errorf("%w: it has %d characters, expected %d or more", ErrToken, len(token), MinToken)
+	if len(token) < minToken {
+		return fmt.Errorf("%w: it has %d characters, expected %d or more", ErrToken, len(token), minToken)
 	}
 	return nil
 }

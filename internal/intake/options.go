@@ -81,8 +81,8 @@ const (
 	// TokenFile is the name of the file with an embedded server's token.
 	TokenFile = "token"
 
-	// MinToken is how long a token is at least, in bytes.
-	MinToken = 16
+	// minToken is how long a token is at least, in bytes.
+	minToken = 16
 )
 
 // ErrToken is the error of a token that can be guessed.

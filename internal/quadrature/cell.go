@@ -41,7 +41,7 @@ func NormalCell(a, b float64) (logMass, mean, variance float64) {
 		return integratedCell(a, b)
 	}
 	mass := 0.5 * (math.Erfc(a/math.Sqrt2) - math.Erfc(b/math.Sqrt2))
-	from, to := NormalDensity(a)/mass, NormalDensity(b)/mass
+	from, to := normalDensity(a)/mass, normalDensity(b)/mass
 	mean = from - to
 	return math.Log(mass), mean, 1 + edge(a, from) - edge(b, to) - mean*mean
 }
@@ -54,8 +54,8 @@ func edge(t, density float64) float64 {
 	return t * density
 }
 
-// NormalDensity is φ.
-func NormalDensity(t float64) float64 { return math.Exp(-0.5*t*t - halfLog2Pi) }
+// normalDensity is φ.
+func normalDensity(t float64) float64 { return math.Exp(-0.5*t*t - halfLog2Pi) }
 
 // integratedCell is NormalCell by a rule on the cell, about its middle.
 func integratedCell(a, b float64) (logMass, mean, variance float64) {

@@ -22,8 +22,8 @@ func heap() uint64 {
 // parseBounded parses a spec, and looks at the time and the memory that this took; points is how many it may validate.
 func parseBounded(t *testing.T, text string, points uint64) (*Spec, error) {
 	t.Helper()
-	// MostPoints values as numbers, twice, what the parser makes of text, and garbage of the points.
-	most := 2*8*MostPoints + 2000*uint64(len(text)) + 8<<20 + 256*points
+	// mostPoints values as numbers, twice, what the parser makes of text, and garbage of the points.
+	most := 2*8*mostPoints + 2000*uint64(len(text)) + 8<<20 + 256*points
 	before, start := heap(), time.Now()
 	s, err := Parse("spec.toml", text)
 	if took := time.Since(start); took > 10*time.Second {
@@ -58,7 +58,7 @@ func FuzzSpec(f *testing.F) {
 		f.Add("name = \"x\"\n[run]\ntimeout = \"10s\"\nmemory = \"1GB\"\n[rehearsal]\nwork = \"1ms\"\n[[grid]]\n" + grid + "[[quick]]\n" + grid)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		s, err := parseBounded(t, text, MostPoints)
+		s, err := parseBounded(t, text, mostPoints)
 		if err != nil {
 			if _, ok := errors.AsType[*SpecError](err); !ok || err.Error() == "" {
 				t.Errorf("%v (%T) is no SpecError", err, err)
@@ -111,7 +111,7 @@ func TestShortSpecsThatAskForMuch(t *testing.T) {
 		strings.Replace(grid(axis("density"), "alpha = 1", "p = 1"), "rehearsal", "se", 1),
 		strings.Repeat(grid("seeds = 1000"), 1000),
 	} {
-		if _, err := parseBounded(t, text, MostPoints); err != nil {
+		if _, err := parseBounded(t, text, mostPoints); err != nil {
 			t.Errorf("%.60q: %v", text, err)
 		}
 	}

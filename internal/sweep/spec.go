@@ -169,7 +169,7 @@ func countAxes(name, text string) error {
 			for key, value := range grid {
 				points *= max(1, longer(key, value))
 			}
-			if total += points; total > MostPoints {
+			if total += points; total > mostPoints {
 				return &SpecError{File: name, Err: tooMany(i, total)}
 			}
 		}
@@ -195,7 +195,7 @@ func arrayOfTables(value any) (list []map[string]any) {
 // tooMany is the error of grid i, up to which there are so many points.
 func tooMany(i int, points float64) error {
 	return fmt.Errorf("grid %d: %.3g points up to here, expected at most %d; "+
-		"shorten an axis, or part the sweep into several specs", i+1, points, MostPoints)
+		"shorten an axis, or part the sweep into several specs", i+1, points, mostPoints)
 }
 
 // longer is how many values a range, or a number of seeds, stands for.
@@ -266,7 +266,7 @@ func (s *Spec) validate() error {
 			if err := g.validate(s); err != nil {
 				return fmt.Errorf("grid %d: %w", i+1, err)
 			}
-			if total += g.size(); total > MostPoints {
+			if total += g.size(); total > mostPoints {
 				return tooMany(i, total)
 			}
 			one := *g
@@ -409,9 +409,9 @@ func (s *Spec) Points() []Point {
 	return all
 }
 
-// MostPoints is how many points a sweep may have. A plan, a status or a table
+// mostPoints is how many points a sweep may have. A plan, a status or a table
 // holds all of them in memory, about 1.6 KB each.
-const MostPoints = 1_000_000
+const mostPoints = 1_000_000
 
 // size is the number of points, which may be far too large for an int.
 func (g *Grid) size() float64 {

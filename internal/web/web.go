@@ -30,8 +30,8 @@ var (
 )
 
 const (
-	// MinToken is how long a token is at least, in bytes.
-	MinToken = 16
+	// minToken is how long a token is at least, in bytes.
+	minToken = 16
 
 	// mostConnections is far more than monitors and pages need. A further one takes the place of one that waits for
 	// a request or for news; where all are busy it waits.
@@ -51,8 +51,8 @@ func Listen(address, token string) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w, expected 127.0.0.1:PORT", address, ErrAddress)
 	}
-	if token != "" && len(token) < MinToken {
-		return nil, fmt.Errorf("%w: it has %d characters, expected %d or more", ErrToken, len(token), MinToken)
+	if token != "" && len(token) < minToken {
+		return nil, fmt.Errorf("%w: it has %d characters, expected %d or more", ErrToken, len(token), minToken)
 	}
 	if token == "" && !isLoopback(host) {
 		return nil, fmt.Errorf("%s: %w: it can be reached from other machines, which needs a token", address, ErrAddress)

@@ -14,15 +14,15 @@ import (
 	"github.com/calamp/calamp/solver"
 )
 
-// GainFlags are the flags that tell a distribution of gains with its parameters.
-var GainFlags = []string{"s-prior", "s-mean", "s-sd"}
+// gainFlags are the flags that tell a distribution of gains with its parameters.
+var gainFlags = []string{"s-prior", "s-mean", "s-sd"}
 
 // registerGains adds the flags of the distribution of s.
 func (m *Model) registerGains(flags *pflag.FlagSet) {
 	flags.Var(Text(&m.asked, OneOf(solver.AutoS, solver.UniformS, solver.NormalS, solver.LogNormalS)), "s-prior", About("s-prior"))
 	flags.Var(Number(&m.SMean, Positive), "s-mean", About("s-mean"))
 	flags.Var(Number(&m.SSD, Positive), "s-sd", About("s-sd"))
-	for _, name := range GainFlags[1:] {
+	for _, name := range gainFlags[1:] {
 		flags.Lookup(name).DefValue = "0" // they have no default
 	}
 }
@@ -31,7 +31,7 @@ func (m *Model) registerGains(flags *pflag.FlagSet) {
 // distribution of s unless one was given, and reports whether it was.
 func (m *Model) CompleteStated(truth *Model, flags *pflag.FlagSet, prefix string) (stated bool, err error) {
 	given := func(name string) bool { f := flags.Lookup(prefix + name); return f != nil && f.Changed }
-	if stated = slices.ContainsFunc(GainFlags, given); !stated && !given("s-range") {
+	if stated = slices.ContainsFunc(gainFlags, given); !stated && !given("s-range") {
 		m.asked, m.SMean, m.SSD, m.SPrior = truth.asked, truth.SMean, truth.SSD, truth.SPrior
 	}
 	m.rangeGiven = given("s-range") || !stated && truth.rangeGiven

@@ -105,7 +105,7 @@ func (m *ModelFile) Noise() string {
 	switch text := m.of("noise-var"); {
 	case text == "":
 		return "variance unknown, the same for all readings; " + where
-	case text == PerSensorWord:
+	case text == perSensorWord:
 		return "variance unknown, of each sensor"
 	case slices.ContainsFunc(arrayFiles, func(end string) bool { return strings.HasSuffix(text, end) }):
 		return "variances in " + text + ", " + where

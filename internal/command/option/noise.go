@@ -31,23 +31,23 @@ type noiseSource struct {
 	noise       *Noise
 }
 
-// PerSensorWord is --noise-var where every sensor's is to be learned.
-const PerSensorWord = "per-sensor"
+// perSensorWord is --noise-var where every sensor's is to be learned.
+const perSensorWord = "per-sensor"
 
 func (v noiseSource) String() string {
 	switch {
 	case v.noise.PerSensor:
-		return PerSensorWord
+		return perSensorWord
 	case v.noise.File != "":
 		return v.noise.File
 	}
 	return v.Value.String()
 }
 
-func (v noiseSource) Type() string { return v.Value.Type() + "|FILE|" + PerSensorWord }
+func (v noiseSource) Type() string { return v.Value.Type() + "|FILE|" + perSensorWord }
 
 func (v noiseSource) Set(text string) error {
-	*v.noise = Noise{PerSensor: text == PerSensorWord}
+	*v.noise = Noise{PerSensor: text == perSensorWord}
 	if v.noise.PerSensor {
 		return nil
 	}

@@ -36,7 +36,7 @@ func NewSolver() Solver { return Solver{MaxIter: 1000, means: "auto"} }
 // Register adds the flags.
 func (s *Solver) Register(flags *pflag.FlagSet) {
 	flags.Var(Count(&s.MaxIter, 1), "max-iter", "largest number of iterations")
-	flags.Var(Number(&s.tol, Below1),
+	flags.Var(Number(&s.tol, below1),
 		"tol", "relative change of a signal at which it has converged; 0 does exactly --max-iter iterations\n(default 1e-10, or what is small beside a signal's own error bar)")
 	flags.Lookup("tol").DefValue = "0" // hides "(default 0)", which would be wrong
 	flags.Var(Text(&s.damping, dampingWords), "damping", "fraction of the old estimate kept at each update")

@@ -75,7 +75,7 @@ func (g *Together) Check(flags *pflag.FlagSet, m *Model) error {
 	if g.pairs != "" && (g.positions != "" || g.basis != "") {
 		return console.Usage("--sensors with two sensors a row and --gain-smooth or --gain-basis exclude each other, give one")
 	}
-	excluded := append(slices.Clone(GainFlags), "s-from", "offset", "saturation")
+	excluded := append(slices.Clone(gainFlags), "s-from", "offset", "saturation")
 	if !m.Learns("s-range") {
 		excluded = append(excluded, "s-range")
 	}

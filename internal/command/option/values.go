@@ -52,7 +52,7 @@ var (
 	SquareOr0   = Range{holds: NotNegative.holds, expected: NotNegative.expected, square: true}
 	Fraction    = Range{holds: func(v float64) bool { return v > 0 && v <= 1 }, expected: "a number in (0, 1]"}
 	Inside01    = Range{holds: func(v float64) bool { return v > 0 && v < 1 }, expected: "a number in (0, 1)"}
-	Below1      = Range{holds: func(v float64) bool { return v >= 0 && v < 1 }, expected: "a number in [0, 1)"}
+	below1      = Range{holds: func(v float64) bool { return v >= 0 && v < 1 }, expected: "a number in [0, 1)"}
 )
 
 // Between is the numbers from lo to hi, both included.
