@@ -133,6 +133,9 @@ func (t *tries) start(first, later *try) error {
 	}
 	err := t.run(first)
 	first.opt.MaxIter = asked
+	if err == nil {
+		err = t.together(first)
+	}
 	return err
 }
 
@@ -194,6 +197,35 @@ func (t *tries) goOn(first *try, further func(*try) *try) (*try, error) {
 		}
 	}
 	return nil, nil
+}
+
+// together takes signals to belong together where they were to be asked, and their fields had nothing to say since the first try came to no answer; at last with all sensors and readings taken for
+// good. The first try has the result of that where its own fields say so, as in [solveTogether].
+func (t *tries) together(first *try) error {
+	if first.res == nil || first.settled() || first.opt.Joint != solver.AutoJoint || tooLong(first) {
+		return nil
+	}
+	if first.res.Support == nil && (!first.res.Plan.Has("joint test") || first.res.jointGain < amp.DecidedApart) {
+		return nil
+	}
+	all := &try{name: "signals that belong together", problem: first.problem, opt: first.opt}
+	all.opt.MaxIter = further(first.opt.MaxIter)
+	for _, a := range []*try{all, withoutFaults(all)} {
+		if a == nil {
+			continue
+		}
+		a.opt.Joint = solver.JointOn
+		t.count++
+		if err := a.solve(t.ctx, t.count); t.ctx.Err() != nil {
+			return t.ctx.Err()
+		} else if err == nil && a.settled() && (a.res.oneScene || a.res.jointGain > amp.LeastJointGain && !a.res.partlyOwn()) {
+			a.res.Plan.Explain("joint rows", fmt.Sprintf("at first: %v after %d iterations; now the fields are e^%.3g times as likely if entries are there in all signals or in none; %s",
+				first.res.Status, first.res.Iterations, a.res.jointGain, a.res.covarianceInWords()))
+			first.res = a.res
+			return nil
+		}
+	}
+	return nil
 }
 
 // run solves a try. The error is that of the context, or of the first try; others that are impossible are left out.

@@ -338,8 +338,8 @@ func (r *run) result(d *diagnosis.Run) *Result {
 	if before, sd, ok := r.solver.OwnNoise(); ok { // it has the noise, and what is before the division is as given
 		res.Channel, res.detectorSD = res.Channel.(channel.Noisy).WithNoise(before), sd
 	}
+	res.jointGain = r.solver.JointGain()
 	if q, support := r.solver.Joint(); q != nil {
-		res.jointGain = r.solver.JointGain()
 		res.ownRows, res.rowsThere = r.solver.OwnRows()
 		if asked, ok := r.problem.Prior.(prior.Slabbed); ok { // with what the rows have learned
 			res.Prior = model.Prior.(prior.Slabbed).Learning(asked.Learned())

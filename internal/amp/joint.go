@@ -33,7 +33,7 @@ import (
 // Entries whose estimates are all off by the same multiple of what the
 // signals have in common are looked for as well, see [jointMoves.shift]. The system
 // also gives the error bars of the gains, since AMP's leave out that the signals'
-// errors are the same. Not in the paper. Joint rows do not replace it: they leave the mean of W in. Without it intervals of s of 3 positive signals behind masks cover 85 % (97 % with it), of sandals
+// errors are the same. Not in the paper. Joint rows do not replace it where signals have supports of their own: without it intervals of s of 3 positive signals behind masks cover 85 % (97 % with it), of sandals
 // 15 to 32 %.
 type jointMoves struct {
 	Idle
