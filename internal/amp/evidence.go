@@ -28,6 +28,7 @@ type gaussian struct {
 	best     *evidence.Fit // the likeliest of those that have ended
 	gaussian *evidence.Fit // the likeliest of Gaussian signals
 	common   *evidence.Fit // that with a column of W in common, where there is one
+	mixed    *evidence.Fit // that with a mixture of entries of each snapshot, where it was tried
 	flat     *evidence.Fit // that with a sparse prior of entries as they are, where it converged
 	tried    int           // how many of fits have been, or were not possible
 	steps    int           // of the present fit
@@ -51,7 +52,7 @@ const (
 	// mostEvidence is how many multiplications a step may take, M²(N+M) or so: a second on a core. A mixture, whose steps
 	// take that for each snapshot, is tried up to mostMixing.
 	mostEvidence = 4e9
-	mostMixing   = 2e8
+	mostMixing   = 3e8
 
 	// mostTurned is the same of correlated snapshots, a fifth of a second on a core. Forty steps are usual.
 	mostTurned = 4e8
@@ -138,7 +139,7 @@ func (g *gaussian) prepare(ctx context.Context) error {
 	if g.Offsets() {
 		g.fit.WithOffsets(g.offsetSD)
 	}
-	g.steps, g.tried, g.best, g.done, g.cut, g.common, g.flat, g.doubtful = 0, 0, nil, false, false, nil, nil, nil
+	g.steps, g.tried, g.best, g.done, g.cut, g.common, g.mixed, g.flat, g.doubtful = 0, 0, nil, false, false, nil, nil, nil, nil
 	return nil
 }
 
@@ -185,8 +186,8 @@ func (g *gaussian) End(*Solver) {
 // fits are those that are tried one after the other, begun at what is known by then; nil is one that is not. Those with entries that are the same in all snapshots come first,
 // begun at what all snapshots have in common, then with variances that follow columns of W, then mixtures that are the same for all entries, of which an entry is the same in all
 // snapshots or not, then sparse priors, of entries as they are and in units of what all snapshots have, and where these two are far apart the latter begun at the former. Where all snapshots have a column of W in
-// common, entries as they are begin with it, and shifts of them are tried; units are not, of which smooth scenes are likelier than they should be. Where no sparse prior is likelier than
-// Gaussian signals, these are tried with correlated snapshots.
+// common, entries as they are begin with it, and at what the mixture found as well, and shifts of the likeliest are tried; units are not, which were likelier in two of ten, and worse. Where no sparse prior is
+// likelier than Gaussian signals, these are tried with correlated snapshots.
 var fits = []func(g *gaussian) *evidence.Fit{
 	func(g *gaussian) *evidence.Fit {
 		fit := g.best.Common()
@@ -204,9 +205,16 @@ var fits = []func(g *gaussian) *evidence.Fit{
 		if g.work > mostMixing || g.P == 1 {
 			return nil
 		}
-		return g.best.Mix(true)
+		g.mixed = g.best.Mix(true)
+		return g.mixed
 	},
 	func(g *gaussian) *evidence.Fit { return g.sparsely(false) },
+	func(g *gaussian) *evidence.Fit {
+		if g.mixed == nil || g.common == nil || g.sites < leastSites {
+			return nil
+		}
+		return g.common.SparselyAsMixed(g.mixed, g.sites)
+	},
 	func(g *gaussian) *evidence.Fit {
 		if g.common == nil || g.best.Sparse == nil || g.sites < leastSites {
 			return nil

@@ -69,7 +69,11 @@ func (r *Run) warnGaussian() *Warning {
 		text += fmt.Sprintf("; %s between columns of W, by up to %.2g of their distance: column_shift says where", entriesLie(count), largest)
 	}
 	if factor := r.Solver.WidenedByHalves(); factor > max(1, r.Solver.CommonMisfit()) {
-		text += fmt.Sprintf("; fits of both halves of the snapshots differ by more than their errors, so all variances were multiplied by %.2g", factor)
+		what := "fits of both halves of the snapshots"
+		if r.signals() < evidence.LeastForHalves {
+			what = "fits of readings drawn from this answer"
+		}
+		text += fmt.Sprintf("; %s differ by more than their errors, so all variances were multiplied by %.2g", what, factor)
 	}
 	return &Warning{Code: GaussianSignals, Message: text}
 }

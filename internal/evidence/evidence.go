@@ -281,7 +281,8 @@ func (f *Fit) Solve() error {
 	case f.Mixture != nil:
 		f.Evidence += f.bound()
 	case f.Sizes != nil:
-		f.Evidence -= f.sizesCost()
+		f.setDetermined(f.Sizes.determined)
+		f.Evidence -= f.sizesCost(f.Sizes.determined)
 	}
 	return nil
 }

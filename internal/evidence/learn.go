@@ -59,7 +59,7 @@ func (f *Fit) LogEvidence() (float64, error) {
 		if !f.Sparse.settled {
 			return 0, errUnsettled
 		}
-		return value + f.evidenceOfSites(), nil
+		return value + f.evidenceOfSites() - f.Sparse.costOfScale(), nil
 	}
 	switch {
 	case f.Correlated != nil:

@@ -12,7 +12,7 @@ const farApart = 1
 
 // SparselyAs is a fit with the prior of a sparse fit, begun at the sites of another one, so that it ends at the fixed point that is next to that. It may take so many steps.
 func (f *Fit) SparselyAs(prior, other *Fit, most int) *Fit {
-	next := f.Sparsely(prior.Sparse.scaled, other.S, most)
+	next := f.Sparsely(prior.Sparse.Scaled(), other.S, most)
 	next.Sparse.location.Copy(other.Sparse.location)
 	for k, family := range next.Families {
 		copy(family.Gamma, other.Families[k].Gamma)

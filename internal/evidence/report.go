@@ -3,6 +3,7 @@ package evidence
 import (
 	"context"
 	"math"
+	"math/rand/v2"
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
@@ -149,12 +150,16 @@ func (f *Fit) beginAt(from *Fit, first, each int) {
 // the difference of s to their mean its bias, since a bias that falls as 1/P is twice as large in halves (Quenouille's jackknife). Halves
 // returns the mean of both squares relative to the mean variance of s, which is about one where the model is right. Where it is not, as for signals that are not
 // Gaussian, Γ and Δ have fitted themselves to the readings at hand, and the second derivative of the evidence knows nothing of that. It
-// is NaN with fewer than [LeastForHalves] snapshots.
+// is NaN with fewer than [LeastForHalves] snapshots of Gaussian signals; of sparse ones it is then that of readings that are drawn anew.
 func (f *Fit) Halves(ctx context.Context) (ratio float64, err error) {
-	m, p := f.read.Dims()
-	if p < LeastForHalves {
+	_, p := f.read.Dims()
+	switch {
+	case p < LeastForHalves && f.Sparse != nil:
+		return f.redrawn(ctx)
+	case p < LeastForHalves:
 		return math.NaN(), nil
 	}
+	m := len(f.S)
 	var gains [2][]float64
 	for half := range gains {
 		y := mat.NewDense(m, (p+1-half)/2, nil)
@@ -218,7 +223,7 @@ func (f *Fit) again(ctx context.Context, y *mat.Dense) (*Fit, error) {
 	}
 	switch {
 	case f.Sparse != nil:
-		fit = fit.Sparsely(f.Sparse.scaled, fit.S, mostSites)
+		fit = fit.Sparsely(f.Sparse.Scaled(), fit.S, mostSites)
 		if _, err := fit.Learn(ctx, mostSites); err != nil {
 			return nil, err
 		}
@@ -229,4 +234,55 @@ func (f *Fit) again(ctx context.Context, y *mat.Dense) (*Fit, error) {
 		}
 	}
 	return fit, nil
+}
+
+// redraws is how many times readings are drawn anew.
+const redraws = 3
+
+// redrawn is the same as Halves of too few snapshots: readings are drawn from the model as it was found, with its signals, gains and noise, and the mean square of what their fits are off by
+// takes the place of differences between halves (the parametric bootstrap: B. Efron, "Bootstrap methods", 1979).
+func (f *Fit) redrawn(ctx context.Context) (ratio float64, err error) {
+	m, p := f.read.Dims()
+	variances, err := f.Variances()
+	if err != nil {
+		return math.NaN(), err
+	}
+	square, scale, expected := 0.0, floats.Sum(f.S), f.expected()
+	for draw := range uint64(redraws) {
+		random := rand.New(rand.NewPCG(draw, 0))
+		y := mat.NewDense(m, p, nil)
+		y.Apply(func(mu, k int, read float64) float64 {
+			noise := math.Sqrt(f.Noise) * random.NormFloat64()
+			if math.IsNaN(read) {
+				return read
+			}
+			return (expected.At(mu, k) + noise) / f.S[mu]
+		}, f.read)
+		fit, err := f.again(ctx, y)
+		if err != nil {
+			return math.NaN(), err
+		}
+		unit := scale / floats.Sum(fit.S)
+		for mu, s := range fit.S {
+			square += (unit*s - f.S[mu]) * (unit*s - f.S[mu]) / redraws
+		}
+	}
+	return square / floats.Sum(variances), nil
+}
+
+// expected is W x of what was found (M×P), with the offsets of corrected readings.
+func (f *Fit) expected() *mat.Dense {
+	m, p := f.read.Dims()
+	z := mat.NewDense(m, p, nil)
+	z.Apply(func(mu, k int, _ float64) (sum float64) {
+		for i := range f.Entries() {
+			x, _, _, _ := f.Entry(i, k)
+			sum += f.w.At(mu, i) * x
+		}
+		if f.offset() {
+			sum += f.Offsets.B[mu]
+		}
+		return sum
+	}, z)
+	return z
 }

@@ -149,12 +149,11 @@ func (s *Sizes) setLine(gamma []float64, n float64, common int) bool {
 }
 
 // sizesCost is what the prior of sizes takes of the evidence: Γ is integrated out to second order.
-func (f *Fit) sizesCost() (total float64) {
-	f.setDetermined(f.Sizes.determined)
+func (f *Fit) sizesCost(determined []float64) (total float64) {
 	for i, gamma := range f.shared() {
 		if i != f.common && f.seen[i] {
 			off := math.Log(gamma) - f.Sizes.line[i]
-			total += 0.5*math.Log1p(0.5*f.Sizes.Variance*f.Sizes.determined[i]) + 0.5*off*off/f.Sizes.Variance
+			total += 0.5*math.Log1p(0.5*f.Sizes.Variance*determined[i]) + 0.5*off*off/f.Sizes.Variance
 		}
 	}
 	return total

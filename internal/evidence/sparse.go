@@ -27,14 +27,15 @@ type Sparse struct {
 	Weight, Mean, Variance []float64 // of components; the first is the spike, of mean and variance zero
 
 	scale          []float64  // N, of entries: the prior is that of x/scale
+	scaledBy       *Fit       // from whose variances the scale is; nil where it is one for all entries
 	location       *mat.Dense // N×P, m
 	lambda, cavity *mat.Dense // N×P, λ and c; c is zero where an entry has no cavity
 	seen           *mat.Dense // M×P, W m
 	ofGains        *mat.Dense // N×P, what unknown gains add to the variance of an entry, in units of that with known ones
 	spent          float64    // Σ_k tr(H⁻¹ (A_k⁻² ∘ y_k y_kᵀ)), in units of Σ_k tr A_k⁻¹: the part of it that gains take
 	settled        bool
-	scaled         bool
 	common         bool // gains began at what all snapshots have in common
+	rested         int  // steps in a row that moved hardly anything
 	least, most    int  // steps it has to take, and may
 }
 
@@ -54,8 +55,8 @@ const (
 	// leastCavity is the part of an entry's precision that its cavity has at least, so that its site is moved: less is rounding.
 	leastCavity = 1e-4
 
-	// The sites have converged where a step moves signals by less than a tenth of what the posterior leaves open, and have as many steps as that takes with room.
-	sitesRest, noiseRests, mostSites = 0.1, 0.05, 80
+	// The sites have converged where steps in a row move signals by less than a tenth of what the posterior leaves open, and have as many steps as that takes with room.
+	sitesRest, noiseRests, restsFor, mostSites = 0.1, 0.05, 4, 80
 
 	// What gains add to variances is found in each of the first steps, and in every so many later ones, in which it hardly changes: it takes more than half of a step. Found in every
 	// fourth one from the start, sites of cameras of spots ended elsewhere, with errors of s 2.9 times those stated (docs/log/field.md).
@@ -88,16 +89,41 @@ func (f *Fit) Sparsely(scaled bool, gains []float64, most int) *Fit {
 		next.beginFlat(f)
 	}
 	n, p := next.X.Dims()
-	next.Sparse = &Sparse{scaled: scaled, most: min(most, mostSites), common: f.common >= 0, location: mat.NewDense(n, p, nil), seen: mat.NewDense(len(f.S), p, nil), lambda: mat.NewDense(n, p, nil), cavity: mat.NewDense(n, p, nil), ofGains: mat.NewDense(n, p, nil)}
+	next.Sparse = &Sparse{most: min(most, mostSites), common: f.common >= 0, location: mat.NewDense(n, p, nil), seen: mat.NewDense(len(f.S), p, nil), lambda: mat.NewDense(n, p, nil), cavity: mat.NewDense(n, p, nil), ofGains: mat.NewDense(n, p, nil)}
 	square := f.meanSquare()
 	next.Sparse.scale = make([]float64, n)
 	for i := range n {
 		next.Sparse.scale[i] = 1
 		if scaled {
+			next.Sparse.scaledBy = f
 			next.Sparse.scale[i] = math.Sqrt((f.shared()[i] + openedBy*square) / square)
 		}
 	}
 	return next
+}
+
+// SparselyAsMixed is Sparsely, begun at the variances that a mixture found for each entry of each snapshot.
+func (f *Fit) SparselyAsMixed(mixed *Fit, most int) *Fit {
+	next := f.Sparsely(false, mixed.S, most)
+	for k, family := range next.Families {
+		copy(family.Gamma, mixed.familyOf(k).Gamma)
+	}
+	next.Noise = mixed.Noise
+	return next
+}
+
+// costOfScale is what it costs the evidence that the scale of entries was learned, as variances of Gaussian signals are, of the part of entries that is not zero: others say nothing of it.
+func (s *Sparse) costOfScale() float64 {
+	if s.scaledBy == nil {
+		return 0
+	}
+	f, determined := s.scaledBy, make([]float64, s.scaledBy.w.Columns)
+	f.setDetermined(determined)
+	floats.Scale(1-s.Weight[0], determined)
+	if f.Sizes != nil {
+		return f.costOfLine() + f.sizesCost(determined)
+	}
+	return costOfVariances(f.shared(), determined)
 }
 
 // beginFlat gives all entries but the common one the same variance, and noise a part of the readings that are left.
@@ -169,12 +195,22 @@ func (f *Fit) stepSites(step int) (risen float64, err error) {
 	if err := f.Solve(); err != nil {
 		return 0, err
 	}
-	was.Sub(was, f.X)
-	f.Sparse.settled = calm && step >= f.Sparse.least && mat.Norm(was, 2) <= sitesRest*math.Sqrt(open)
+	f.Sparse.rested++
+	if !calm || f.movedFrom(was) > sitesRest*math.Sqrt(open) {
+		f.Sparse.rested = 0
+	}
+	f.Sparse.settled = step >= f.Sparse.least && f.Sparse.rested >= restsFor
 	if !f.Sparse.settled && step < f.Sparse.most {
 		return math.Inf(1), nil
 	}
 	return 0, f.cavities(true)
+}
+
+// movedFrom is how far signals are from what they were, but for their common scale, which readings do not tell: it drifts for hundreds of steps after all else has come to rest.
+func (f *Fit) movedFrom(was *mat.Dense) float64 {
+	now, before := f.X.RawMatrix().Data, was.RawMatrix().Data
+	square, along := floats.Dot(now, now), floats.Dot(now, before)
+	return math.Sqrt(max(0, floats.Dot(before, before)-along*along/max(square, math.SmallestNonzeroFloat64)))
 }
 
 // Settled reports whether sites have converged.
@@ -184,7 +220,7 @@ func (s *Sparse) Settled() bool { return s.settled }
 func (s *Sparse) MostlyZero() bool { return s.Weight[0] > slices.Max(s.Weight[1:]) }
 
 // Scaled reports whether the prior is that of entries in units of what another fit found them to be.
-func (s *Sparse) Scaled() bool { return s.scaled }
+func (s *Sparse) Scaled() bool { return s.scaledBy != nil }
 
 // addLocation sets W m of a snapshot, and adds what it makes of the evidence: -½ (s∘y - Wm)ᵀA⁻¹(s∘y - Wm) has a part that is linear in s, and one without s.
 func (f *Fit) addLocation(a *Family, at *pattern) {
