@@ -10,7 +10,6 @@ import (
 
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/diagnosis"
-	"github.com/calamp/calamp/solver"
 )
 
 // withoutBlamed integrates signals out without the sensors and readings that the first run left out, where that with all of them is no answer: constant levels of dead sensors, and outliers, are no part
@@ -32,12 +31,11 @@ func (t *tries) withoutBlamed(first *try) *try {
 	if len(left) == 0 || blamed.blamesMany() {
 		return nil
 	}
-	p, opt := plain(first)
+	p, opt := integrating(first)
 	p.Y = mat.DenseCopyOf(p.Y)
 	for _, at := range left {
 		p.Y.Set(at[0], at[1], math.NaN())
 	}
-	opt.Algorithm = solver.Evidence
 	return &try{name: evidenceOf(p) + ", without what was left out at first", problem: p, opt: opt, blamed: blamed}
 }
 

@@ -349,6 +349,13 @@ func plain(a *try) (*Problem, Options) {
 	return &p, opt
 }
 
+// integrating is the plain problem with signals integrated out. Its steps are those of up to ten fits, each of which comes to an end.
+func integrating(a *try) (*Problem, Options) {
+	p, opt := plain(a)
+	opt.Algorithm, opt.MaxIter = solver.Evidence, a.opt.MaxIter
+	return p, opt
+}
+
 // further is the iteration limit of a further try.
 func further(asked int) int {
 	if asked == 0 {
@@ -489,8 +496,8 @@ func (t *tries) integrated(first *try) *try {
 		return nil
 	}
 	t.sites = true
-	p, opt := plain(first)
-	opt.Algorithm, opt.untilOffsets = solver.Evidence, true
+	p, opt := integrating(first)
+	opt.untilOffsets = true
 	return &try{name: evidenceOf(p), problem: p, opt: opt}
 }
 
@@ -590,8 +597,8 @@ func (t *tries) integratedFrom(first *try) *try {
 	if !hasFreePhases(first) || !integrable(first) || best.trusted() || best.res.Status == Diverged || best.integrated() {
 		return nil
 	}
-	p, opt := plain(first)
-	opt.Algorithm, opt.from = solver.Evidence, best.res
+	p, opt := integrating(first)
+	opt.from = best.res
 	return &try{name: fmt.Sprintf("%s, begun at the answer of: %s", evidenceOf(p), best.name), problem: p, opt: opt}
 }
 
