@@ -178,7 +178,7 @@ func (t *tries) goOn(first *try, further func(*try) *try) (*try, error) {
 		rungs = []func(*try) *try{withoutFaults}
 	}
 	for _, next := range rungs {
-		if t.answered(free) {
+		if t.answered(free) || t.silent() {
 			break
 		}
 		if again := next(first); again != nil {
@@ -194,6 +194,9 @@ func (t *tries) goOn(first *try, further func(*try) *try) (*try, error) {
 		if err := t.fromStarts(first); err != nil {
 			return nil, err
 		}
+	}
+	if t.silent() {
+		return nil, nil
 	}
 	for _, last := range []func(*try) *try{t.fromBest, t.integratedFrom} {
 		if again := last(first); again != nil {
@@ -636,6 +639,9 @@ func (t *try) overrules(other *try) bool {
 	return t.score() > other.score()+leastOverruled*float64(sensors*columns)
 }
 
+// restless reports whether message passing came to no fixed point: what it states for an evidence is none then. It was 1e29 behind masks of a camera that reads text.
+func (t *try) restless() bool { return !t.integrated() && t.res.Status != Converged }
+
 // likeliest is the trusted try of the largest evidence, and where none is trusted the likeliest of all.
 func (t *tries) likeliest() *try {
 	better := func(a, b *try) bool {
@@ -648,6 +654,8 @@ func (t *tries) likeliest() *try {
 			return a.trusted()
 		case t.given && a.answers() != b.answers():
 			return a.answers()
+		case a.res.ColumnsPerSignal() == 1 && a.integrated() != b.integrated() && (a.restless() || b.restless()):
+			return a.integrated()
 		case (a.res.Status == Diverged) != (b.res.Status == Diverged):
 			return b.res.Status == Diverged
 		case a.res.hovered && b.res.Status == NotConverged && a.score() > b.score()-likelier:
@@ -717,6 +725,11 @@ func (a *noAnswer) end(res *Result) *Result {
 // onlyNoise is the place of the warning that readings look like noise; -1 where there is none.
 func (r *Result) onlyNoise() int {
 	return slices.IndexFunc(r.Warnings, func(w Warning) bool { return w.Code == OnlyNoise })
+}
+
+// silent reports whether signals that were integrated out have no variance at all where the evidence is largest, and nothing else is an answer.
+func (t *tries) silent() bool {
+	return !slices.ContainsFunc(t.done, (*try).trusted) && slices.ContainsFunc(t.done, func(a *try) bool { return a.res.silent })
 }
 
 // onlyNoise is the first try that takes the readings for noise; nil where none does.

@@ -145,6 +145,7 @@ type notes struct {
 	hovered     bool          // entries change places for ever
 	rowsScatter bool          // residuals of rows of a sensor grow with what is expected
 	rowsApart   bool          // rows of a sensor ask for gains that differ by more than noise explains
+	silent      bool          // signals were integrated out, and the evidence is largest without any
 	offsetScore float64       // by how many standard deviations the evidence rises with offsets, where signals were integrated out without them
 	cut         bool          // and that they are sure enough for the run to have ended before its time
 	field       field         // for Ranks

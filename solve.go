@@ -219,6 +219,7 @@ func (r *run) end(outcome amp.Outcome, cause error) (res *Result, falselySure bo
 	r.placePhase(res)
 	res.Status, res.Reason = statusOf(outcome, d.Doubtful), reason
 	res.ramp = d.Ramp()
+	res.silent = r.solver.Integrated().Silent
 	res.offsetScore, res.cut = r.solver.OffsetScore()
 	res.hovered = r.solver.Hovered()
 	if outcome == amp.Cancelled && errors.Is(cause, errTimeLimit) {

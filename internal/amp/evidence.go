@@ -271,7 +271,7 @@ func (g *gaussian) choose() (done bool) {
 		}
 	}
 	g.steps = 0
-	for g.tried < len(fits) {
+	for g.tried < len(fits) && !g.best.Silent() {
 		g.tried++
 		if g.fit = fits[g.tried-1](g); g.fit != nil {
 			return false
@@ -363,8 +363,8 @@ func (g *gaussian) takeOffset(mu int) {
 	}
 }
 
-// Integrated is the prior with which signals were integrated out: sites in place of a Gaussian prior, variances of entries that follow columns of W, snapshots that are correlated.
-type Integrated struct{ Sites, Sizes, Correlated bool }
+// Integrated is the prior with which signals were integrated out: sites in place of a Gaussian prior, variances of entries that follow columns of W, snapshots that are correlated, or no signals at all.
+type Integrated struct{ Sites, Sizes, Correlated, Silent bool }
 
 // Integrated is the zero value where signals were not integrated out, or are Gaussian with free variances.
 func (s *Solver) Integrated() (of Integrated) {
@@ -392,7 +392,7 @@ type integrating interface {
 }
 
 func (g *gaussian) integrated() Integrated {
-	return Integrated{Sites: g.fit.Sparse != nil, Sizes: g.fit.Sizes != nil, Correlated: g.fit.Correlated != nil}
+	return Integrated{Sites: g.fit.Sparse != nil, Sizes: g.fit.Sizes != nil, Correlated: g.fit.Correlated != nil, Silent: g.fit.Silent()}
 }
 
 func (g *gaussian) widenedBy() float64                     { return g.widened }
@@ -431,7 +431,7 @@ func (g *gaussian) Report(*Solver) {
 	}
 	g.ask()
 	ratio, err := g.fit.Halves(g.ctx)
-	if err == nil && ratio > 1 {
+	if err == nil && ratio > 0 {
 		g.widened = ratio
 	}
 	if variances, err := g.fit.Variances(); err == nil {

@@ -16,6 +16,7 @@ import (
 	"errors"
 	"math"
 	"runtime"
+	"slices"
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
@@ -191,6 +192,11 @@ func (f *Fit) findPatterns(family *Family) {
 
 func (f *Fit) newPattern(rows []int) *pattern {
 	return &pattern{rows: rows, inverse: dense.New(len(rows), len(rows))}
+}
+
+// Silent reports whether no entry has a variance: all is noise, whatever the prior of entries that are there.
+func (f *Fit) Silent() bool {
+	return !slices.ContainsFunc(f.Families, func(a *Family) bool { return len(a.active) > 0 })
 }
 
 // activate makes the entries with a variance the active ones of a family.
