@@ -28,7 +28,7 @@ func scattered(seed uint64, m, n, p int, there float64, sd func(i int) float64) 
 	return w, y
 }
 
-// TestScaleHasItsCost: where all entries are alike a scale of each, learned from two snapshots, is less likely than none; where they fall by two decades it is likelier.
+// TestScaleHasItsCost: where all entries have one variance a scale of each, learned from two snapshots, is less likely than none; where they fall by two decades it is likelier.
 func TestScaleHasItsCost(t *testing.T) {
 	if testing.Short() {
 		t.Skip("numbers, which take many times as long with the race detector")
@@ -39,7 +39,7 @@ func TestScaleHasItsCost(t *testing.T) {
 		p              int
 		there, decades float64
 		scaled         bool
-	}{{"alike, two snapshots", 2, 0.1, 0, false}, {"alike, twelve", 12, 0.1, 0, false}, {"two decades, twelve", 12, 1, 2, true}} {
+	}{{"one variance, two snapshots", 2, 0.1, 0, false}, {"one variance, twelve", 12, 0.1, 0, false}, {"two decades, twelve", 12, 1, 2, true}} {
 		w, y := scattered(2, m, n, c.p, c.there, func(i int) float64 { return math.Pow(10, -c.decades*float64(i)/n) })
 		fit := learned(t, New(w, y, false), 150)
 		flat := learned(t, fit.Sparsely(false, fit.S, mostSites), mostSites)
