@@ -40,7 +40,7 @@ func (r *Run) warnShifts() *Warning {
 		return nil
 	}
 	kappa := known.Phases()
-	if r.LearnPhases && phasesAnywhere(known, r.state.Stats, nil) != "" {
+	if r.LearnPhases && phasesAnywhere(known, r.state.Stats, r.outOfOrder()) != "" {
 		kappa = 0
 	}
 	count, example := 0, [2]int{}

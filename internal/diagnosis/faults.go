@@ -15,6 +15,15 @@ const (
 
 func (r *Run) isBroken(mu int) bool { return r.state.OutOfOrder(mu) }
 
+// outOfOrder is isBroken of each sensor.
+func (r *Run) outOfOrder() []bool {
+	broken := make([]bool, r.state.M)
+	for mu := range broken {
+		broken[mu] = r.isBroken(mu)
+	}
+	return broken
+}
+
 // BrokenSensors lists them in order.
 func (r *Run) BrokenSensors() []channel.BrokenSensor { return r.broken() }
 

@@ -16,13 +16,9 @@ func (r *Run) warnPhases() *Warning {
 	if !ok || !r.Converged || r.Solver.Iterations == 0 {
 		return nil
 	}
-	omit := make([]bool, r.state.M)
-	for mu := range omit {
-		omit[mu] = r.isBroken(mu)
-	}
-	message := PhasesContradict(stated, r.state.Stats, omit)
+	message := PhasesContradict(stated, r.state.Stats, r.outOfOrder())
 	if r.LearnPhases {
-		message = phasesAnywhere(stated, r.state.Stats, omit)
+		message = phasesAnywhere(stated, r.state.Stats, r.outOfOrder())
 	}
 	if message == "" {
 		return nil
