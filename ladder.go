@@ -630,13 +630,18 @@ const likelier = 3
 // Of three positive scenes behind 0/1 masks it was 1.5 (errors of 27 % with exit 0, where the other has 0.7 %), of tomography 0.6 (wrong, too); of a random W 0.4, where message passing is right.
 const leastOverruled = 0.5
 
-// overrules reports whether signals that were integrated out speak against an answer that is trusted, though they are none themselves.
+// overrules reports whether signals that were integrated out speak against an answer that is trusted, though they are none themselves. Against an answer of the same kind, without what was left out,
+// any more evidence does.
 func (t *try) overrules(other *try) bool {
-	if !other.trusted() || other.integrated() || t.res.Status == Diverged || !t.integrated() || t.blamesMany() || t.res.misfit() > mostMisfit {
+	if !other.trusted() || t.trusted() || t.res.Status == Diverged || !t.integrated() || t.blamesMany() || t.res.misfit() > mostMisfit {
 		return false
 	}
-	sensors, columns := t.problem.Y.Dims()
-	return t.score() > other.score()+leastOverruled*float64(sensors*columns)
+	least := 0.0
+	if !other.integrated() {
+		sensors, columns := t.problem.Y.Dims()
+		least = leastOverruled * float64(sensors*columns)
+	}
+	return t.score() > other.score()+least
 }
 
 // restless reports whether message passing came to no fixed point: what it states for an evidence is none then. It was 1e29 behind masks of a camera that reads text.
