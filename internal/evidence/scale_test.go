@@ -67,7 +67,7 @@ func TestScaleIsNoMotion(t *testing.T) {
 	}
 }
 
-// TestReadingsDrawnAnew: with too few snapshots for halves, fits of readings drawn from an answer are off by as much as it states; where the stated errors are too small, by more.
+// TestReadingsDrawnAnew: with too few snapshots for halves, gains of readings drawn from a sparse answer are off by about as much as it states, and by the same each time.
 func TestReadingsDrawnAnew(t *testing.T) {
 	if testing.Short() {
 		t.Skip("numbers, which take many times as long with the race detector")
