@@ -647,6 +647,15 @@ func (t *try) overrules(other *try) bool {
 // restless reports whether message passing came to no fixed point: what it states for an evidence is none then. It was 1e29 behind masks of a camera that reads text.
 func (t *try) restless() bool { return !t.integrated() && t.res.Status != Converged }
 
+// ended reports whether real signals were integrated out, with as many steps as that took: an evidence has a maximum then.
+func (t *try) ended() bool {
+	limit := t.opt.MaxIter
+	if limit == 0 {
+		limit = defaultMaxIter
+	}
+	return t.integrated() && t.res.ColumnsPerSignal() == 1 && t.res.Iterations < limit
+}
+
 // likeliest is the trusted try of the largest evidence, and where none is trusted the likeliest of all.
 func (t *tries) likeliest() *try {
 	better := func(a, b *try) bool {
@@ -659,8 +668,8 @@ func (t *tries) likeliest() *try {
 			return a.trusted()
 		case t.given && a.answers() != b.answers():
 			return a.answers()
-		case a.res.ColumnsPerSignal() == 1 && a.integrated() != b.integrated() && (a.restless() || b.restless()):
-			return a.integrated()
+		case a.ended() && b.restless() || b.ended() && a.restless():
+			return a.ended()
 		case (a.res.Status == Diverged) != (b.res.Status == Diverged):
 			return b.res.Status == Diverged
 		case a.res.hovered && b.res.Status == NotConverged && a.score() > b.score()-likelier:
