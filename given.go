@@ -3,7 +3,6 @@ package calamp
 import (
 	"fmt"
 	"math"
-	"slices"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -182,7 +181,7 @@ func (t *try) spreadPhases() bool {
 // answers reports whether a try is an answer of a problem of which something was given, and nothing better is looked for: one that can be used, and that what was given does not contradict.
 func (t *try) answers() bool {
 	return t.trusted() && !t.spreadPhases() && t.res.Untrusted() == nil && !t.res.odd &&
-		(t.opt.given != (given{}) || !slices.ContainsFunc(t.res.Warnings, func(w Warning) bool { return w.Code == ToldContradicted }))
+		(t.opt.given != (given{}) || !t.res.warns(ToldContradicted))
 }
 
 // mostOutside is how many sensors may lie outside of a range before it is not theirs: one may be an outlier.

@@ -81,7 +81,12 @@ func (t *try) settled() bool { return t.trusted() && !t.res.rowsApart }
 // unexplained reports whether signals are known far worse than noise explains: message passing may have found another maximum than that of the largest evidence. Of 54 answers by message passing to
 // field problems, those of seven are, of which one is within bounds.
 func (t *try) unexplained() bool {
-	return slices.ContainsFunc(t.res.Warnings, func(w Warning) bool { return w.Code == UnexplainedVariance })
+	return t.res.warns(UnexplainedVariance)
+}
+
+// warns reports whether a result has a warning.
+func (r *Result) warns(of WarningCode) bool {
+	return slices.ContainsFunc(r.Warnings, func(w Warning) bool { return w.Code == of })
 }
 
 // blamesMany reports whether a good part of the sensors, or of the readings, were left out: what is left is explained by anything.
@@ -421,7 +426,7 @@ func (t *tries) nearPhases(first, free *try) (found bool, err error) {
 
 // warnOfStart says of phases that were learned, and are spread, what is not identified.
 func warnOfStart(res *Result) {
-	if !slices.ContainsFunc(res.Warnings, func(w Warning) bool { return w.Code == PhaseSpread }) {
+	if !res.warns(PhaseSpread) {
 		kappa := channel.PhasesOf(channel.CalibrationOf(res.Channel))
 		res.Warnings = append(res.Warnings, Warning{Code: PhaseSpread, Message: fmt.Sprintf(
 			"the spread of phases about the nominal ones was learned as κ = %.2g, which is nearly that of free phases, and no run with free phases came to an answer; "+
@@ -649,11 +654,7 @@ func (t *try) restless() bool { return !t.integrated() && t.res.Status != Conver
 
 // ended reports whether real signals were integrated out, with as many steps as that took: an evidence has a maximum then.
 func (t *try) ended() bool {
-	limit := t.opt.MaxIter
-	if limit == 0 {
-		limit = defaultMaxIter
-	}
-	return t.integrated() && t.res.ColumnsPerSignal() == 1 && t.res.Iterations < limit
+	return t.integrated() && t.res.ColumnsPerSignal() == 1 && t.res.Iterations < t.opt.limit()
 }
 
 // likeliest is the trusted try of the largest evidence, and where none is trusted the likeliest of all.

@@ -53,7 +53,7 @@ func (r *run) solveAsOne(ctx context.Context, res *Result, brightness []float64)
 		return nil, err
 	}
 	alone.solver.Reach = oneSceneReach
-	outcome, err := alone.solver.Run(ctx, alone.limit())
+	outcome, err := alone.solver.Run(ctx, alone.opt.limit())
 	if err != nil && ctx.Err() == nil {
 		return nil, err
 	}

@@ -69,7 +69,7 @@ func solveOnce(ctx context.Context, p *Problem, opt *Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	outcome, err := r.solver.Run(ctx, r.limit())
+	outcome, err := r.solver.Run(ctx, r.opt.limit())
 	if err != nil && ctx.Err() == nil {
 		return nil, err
 	}
@@ -160,11 +160,12 @@ func newRun(p *Problem, opt *Options) (*run, error) {
 
 func (r *run) state() *amp.State { return r.solver.State }
 
-func (r *run) limit() int {
-	if r.opt.MaxIter == 0 {
+// limit is the iteration limit.
+func (o *Options) limit() int {
+	if o.MaxIter == 0 {
 		return defaultMaxIter
 	}
-	return r.opt.MaxIter
+	return o.MaxIter
 }
 
 // recorder is the part that keeps the trace and tells the caller of each iteration.
@@ -203,7 +204,7 @@ func (r *run) end(outcome amp.Outcome, cause error) (res *Result, falselySure bo
 	matrix, err := r.matrixScores(outcome)
 	r.failed = err
 	d := diagnosis.Of(diagnosis.Run{
-		Solver: r.solver, Plan: r.plan, Settings: r.opt.Settings, Limit: r.limit(),
+		Solver: r.solver, Plan: r.plan, Settings: r.opt.Settings, Limit: r.opt.limit(),
 		LearnNoise: r.opt.Learn.Noise || r.opt.Learn.SensorNoise, LearnCalibration: r.opt.Learn.Range, LearnPhases: r.opt.Learn.Phases, Anchored: r.opt.Anchor.Set() || r.opt.Scale.Set() || r.opt.given.bounds != nil,
 		GivenNoise: r.leastNoise(), Rounding: r.rounding,
 		Silent: r.readings.silent, Zero: r.readings.zero, Outcome: outcome, Changes: r.changes(),

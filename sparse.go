@@ -70,7 +70,7 @@ func (a *try) mayBeDense() bool {
 	if _, varied := a.problem.Prior.(prior.Varied); varied {
 		return false
 	}
-	if slices.ContainsFunc(a.res.Warnings, func(w Warning) bool { return w.Code == OnlyNoise || w.Code == NotMixed }) {
+	if a.res.warns(OnlyNoise) || a.res.warns(NotMixed) {
 		return false
 	}
 	return a.res.Status != Converged || a.res.Untrusted() != nil || a.res.unknownPart() > recoveredTo

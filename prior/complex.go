@@ -188,7 +188,7 @@ func (g ComplexGaussBernoulli) WithSlab(_, variance float64) Slabbed {
 
 // SlabSD implements [Slabbed].
 func (g ComplexGaussBernoulli) SlabSD(entries float64) (ofMean, ofVar float64) {
-	return math.Sqrt(g.SignalVar / entries), g.SignalVar * math.Sqrt(2/entries)
+	return GaussBernoulli{SignalVar: g.SignalVar}.SlabSD(entries)
 }
 
 // ComplexPrior is the prior with nothing of it learned. A prior that has one within has the method, too:

@@ -40,7 +40,7 @@ type gaussian struct {
 	cut      bool          // it has
 	work     float64       // multiplications of a step that takes them for each snapshot
 	sites    int           // how many steps sparse priors may still take; 0 where they are not tried
-	widened  float64       // the factor of all variances, from halves of the snapshots; 0 where they were not asked
+	widened  float64       // the factor of all variances, from halves of the snapshots, or readings drawn anew; 0 where they were not asked
 	doubtful []int         // signals of which another fit has others
 	middle   float64       // of s: the mean at which signals and gains are reported
 }
