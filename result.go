@@ -300,6 +300,7 @@ const (
 	NotSparse            WarningCode = diagnosis.NotSparse            // signals were not recovered, and have more entries than sensors can find
 	FitsDisagree         WarningCode = diagnosis.FitsDisagree         // two sparse fits of the same readings have other signals
 	NotMixed             WarningCode = diagnosis.NotMixed             // every entry of the signals is read by one sensor alone
+	SeparateParts        WarningCode = diagnosis.SeparateParts        // W falls into parts that share no entry
 	MatrixDoubtful       WarningCode = "matrix-doubtful"              // the evidence rises along a direction in which W may be wrong
 	EstimatedTraces      WarningCode = diagnosis.EstimatedTraces      // vector AMP without a decomposition: precisions are estimates that scatter
 )

@@ -4,6 +4,7 @@
 package command
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -133,7 +134,8 @@ func commandLineError(cmd *cobra.Command, err error) error {
 		}
 	}
 	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
-		if meant := option.Near(cmd.Flags(), unknown.GetSpecifiedName()); meant != "" {
+		name := cmp.Or(unknown.GetSpecifiedShortnames(), unknown.GetSpecifiedName()) // -density is letters to pflag
+		if meant := option.Near(cmd.Flags(), name); meant != "" {
 			hint = "did you mean --" + meant + "?"
 		}
 	}

@@ -70,6 +70,7 @@ func TestEveryFlagIsInAGroup(t *testing.T) {
 func TestDidYouMean(t *testing.T) {
 	for given, want := range map[string]string{
 		"solve --densty 1": "did you mean --density?", "solve --noise_var 1": "did you mean --noise-var?", "solve --gain-rnage 1": "did you mean --gain-range?",
+		"solve --gains 1": "did you mean --gain-range?", "solve -density 1": "did you mean --density?",
 		"online --stat x": "did you mean --state?", "simulate --sed 1": "did you mean --seed?", "solve --xyzzy 1": "calamp solve --help lists the flags",
 	} {
 		var out, errs bytes.Buffer

@@ -234,7 +234,7 @@ func (c *container) missing(name string) error {
 	for _, e := range c.entries {
 		names = append(names, e.name)
 		if strings.EqualFold(e.name, name) {
-			hint = fmt.Sprintf("; rename %s to %s: upper and lower case differ", e.name, name)
+			hint = fmt.Sprintf("; upper and lower case differ: --name %s=%s reads it from there", name, e.name)
 		}
 	}
 	if candidates := c.tables(); hint == "" && (name == "W" || name == "Y") && len(candidates) > 0 {
@@ -243,7 +243,11 @@ func (c *container) missing(name string) error {
 			hint = fmt.Sprintf("; --name W=%s,Y=%s reads them from there", candidates[0], candidates[1])
 		}
 	}
-	return c.fault(name, "%s is missing, found only %s%s", name, shorten(names), hint)
+	as := ""
+	if own, ok := c.names[name]; ok {
+		as = " as " + own
+	}
+	return c.fault(name, "%s is missing%s, found only %s%s", name, as, shorten(names), hint)
 }
 
 // Names are the names that arrays have in a file, by those that they are read as: {"W": "A"}.
@@ -328,7 +332,7 @@ func foreign(head []byte) string {
 	case len(head) == 0:
 		return "this file is empty" + expected
 	case isText(head):
-		return "this is text" + expected
+		return "this is text, which --matrix and --readings take" + expected
 	}
 	return fmt.Sprintf("unknown kind of file, beginning with % x%s", head[:min(len(head), 8)], expected)
 }

@@ -81,12 +81,11 @@ func parseText(path, name string, text []byte, allowed *memory.Allowance) (*Arra
 		return nil, a.fault("%d cells: %w", all, err)
 	}
 	a.Data = make([]float64, 0, all)
-	columns, rows, number, indexed := 0, 0, 0, name == "Y"
+	columns, rows, number := 0, 0, 0
 	for line := range bytes.Lines(text) {
 		number++
 		cells := splitLine(string(line), separator)
 		if number == 1 && isHeader(cells) {
-			indexed = indexed || cells[0] == "" || strings.EqualFold(cells[0], "index")
 			continue
 		}
 		if columns == 0 {
@@ -97,6 +96,9 @@ func parseText(path, name string, text []byte, allowed *memory.Allowance) (*Arra
 		}
 		for k, cell := range cells {
 			v, err := parseReading(cell)
+			if err != nil && k == 0 && len(cells) > 1 && isHeader(cells[:1]) {
+				return nil, a.fault("line %d: the first column is %s, a label of the row perhaps: remove it (pandas: to_csv(index=False))", number, quote(cell))
+			}
 			if err != nil {
 				return nil, a.fault("line %d, column %d: %w", number, k+1, err)
 			}
@@ -108,8 +110,8 @@ func parseText(path, name string, text []byte, allowed *memory.Allowance) (*Arra
 		return nil, a.fault("no numbers, expected them separated by commas, semicolons, tabs or spaces, one sensor a line")
 	}
 	a.Shape = []int{rows, columns}
-	if indexed && a.countsRows() {
-		return nil, a.fault("the first column counts the rows, which is an index and no signal: remove it (pandas: to_csv(index=False, header=False))")
+	if a.countsRows() {
+		return nil, a.fault("the first column counts the rows, which is an index and no signal: remove it (pandas: to_csv(index=False, header=False)), or give a .npy, where it is none")
 	}
 	return a, nil
 }

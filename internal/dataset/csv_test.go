@@ -49,8 +49,8 @@ func TestReadingsFaults(t *testing.T) {
 		{"1;2\n3;4x\n", `line 2, column 2: found "4x"` + expected},
 		{"1 2\n\n3 4\n", "line 2 has nothing in it, expected 2, as in the lines before"},
 		{"1 2\n3\n", "line 2 has 1 column, expected 2, as in the lines before"},
-		{"index,a\n0,2\n1,7\n2,5\n", "the first column counts the rows, which is an index and no signal: remove it (pandas: to_csv(index=False, header=False))"},
-		{"1 2\n2 7\n3 5\n", "the first column counts the rows, which is an index and no signal: remove it (pandas: to_csv(index=False, header=False))"},
+		{"index,a\n0,2\n1,7\n2,5\n", "the first column counts the rows, which is an index and no signal: remove it (pandas: to_csv(index=False, header=False)), or give a .npy, where it is none"},
+		{"1 2\n2 7\n3 5\n", "the first column counts the rows, which is an index and no signal: remove it (pandas: to_csv(index=False, header=False)), or give a .npy, where it is none"},
 		{"a,b\n", "no numbers, expected them separated by commas, semicolons, tabs or spaces, one sensor a line"},
 		{"1\n" + strings.Repeat("é", 60), `line 2, column 1: found "` + strings.Repeat("é", 20) + `"…` + expected},
 	}

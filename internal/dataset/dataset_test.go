@@ -114,7 +114,7 @@ func TestProblemFaults(t *testing.T) {
 		{[]member{w}, "p.npz: Y is missing, found only W"},
 		{
 			[]member{w, {"y.npy", nil}, {"X0.npy", nil}},
-			"p.npz: Y is missing, found only W, y, X0; rename y to Y: upper and lower case differ",
+			"p.npz: Y is missing, found only W, y, X0; upper and lower case differ: --name Y=y reads it from there",
 		},
 		{[]member{{"[Content_Types].xml", nil}, {"xl/workbook.xml", nil}}, "p.npz: this zip archive holds no numpy arrays, only [Content_Types].xml, xl/workbook.xml, expected a .npz as numpy.savez writes"},
 		{[]member{w, {"Y.npy", matrixFile(2, 4)}}, "p.npz: Y is 2×4 but W has 4 rows (sensors): Y looks transposed, expected 4×P"},
@@ -167,7 +167,7 @@ func TestForeignFiles(t *testing.T) {
 	cases := []struct{ head, want string }{
 		{"", "this file is empty, expected numpy's .npz or .npy, or MATLAB's .mat"},
 		{"\x89PNG\r\n\x1a\n", "this is a PNG image, expected numpy's .npz or .npy, or MATLAB's .mat"},
-		{"W,Y\n1,2\n", "this is text, expected numpy's .npz or .npy, or MATLAB's .mat"},
+		{"W,Y\n1,2\n", "this is text, which --matrix and --readings take, expected numpy's .npz or .npy, or MATLAB's .mat"},
 		{"\x89HDF\r\n\x1a\n\x00", "this is an HDF5 file; convert it in Python: f = h5py.File(file); " +
 			"numpy.savez('problem.npz', W=f['W'][()], Y=f['Y'][()]), both transposed (.T) if MATLAB wrote them, expected numpy's .npz or .npy, or MATLAB's .mat"},
 		{"MATLAB 5.0 MAT-file, Platform: GLNXA64", "this is a MATLAB file, cut short, expected numpy's .npz or .npy, or MATLAB's .mat"},

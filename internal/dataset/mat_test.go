@@ -116,7 +116,7 @@ func TestMatMessages(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = Load(path)
-	expectFault(t, err, path+": W is missing, found only w, Y, X0, s0; rename w to W: upper and lower case differ")
+	expectFault(t, err, path+": W is missing, found only w, Y, X0, s0; upper and lower case differ: --name W=w reads it from there")
 	if err := os.WriteFile(path, data[:200], 0o666); err != nil {
 		t.Fatal(err)
 	}

@@ -25,5 +25,5 @@ func TestNames(t *testing.T) {
 		t.Errorf("W is %d×%d, Y %v", m, n, p.Y)
 	}
 	_, err = LoadNamed(path, math.MaxInt64, Names{"W": "A", "Y": "c"})
-	expectFault(t, err, path+": Y is missing, found only b, A; --name Y=b reads it from there")
+	expectFault(t, err, path+": Y is missing as c, found only b, A; --name Y=b reads it from there")
 }

@@ -3,48 +3,99 @@ package diagnosis
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/calamp/calamp/operator"
 )
 
-// Unmixed says in words that no entry of the signals reaches two sensors of w: y_µ = x_i W_µi/s_µ, where W and the readings alone
-// never tell a gain from a signal. It is empty for other matrices, and where entries cannot be looked at.
-func Unmixed(w operator.Operator) string {
+// part is a part of W that shares no entry with the rest: how many rows it has, and how many entries of the signals these read.
+type part struct{ rows, entries int }
+
+// partsOf are the parts that w falls into: rows that read a common entry are of one part, and so are all that are linked through others. nil where
+// entries cannot be looked at.
+func partsOf(w operator.Operator) (parts []part) {
 	rows, columns := w.Dims()
-	seen := make([]bool, columns)
-	again := func(i int, v float64) bool {
-		twice := v != 0 && seen[i]
-		seen[i] = seen[i] || v != 0
-		return twice
+	of, first, left := make([]int, columns), make([]int, rows), columns // the entry that stands for an entry's part; an entry of each row; parts of entries
+	for i := range of {
+		of[i] = i
+	}
+	find := func(i int) int {
+		for of[i] != i {
+			of[i] = of[of[i]]
+			i = of[i]
+		}
+		return i
+	}
+	join := func(mu, i int, v float64) bool {
+		switch {
+		case v == 0:
+		case first[mu] == 0:
+			first[mu] = i + 1
+		default:
+			if to, from := find(first[mu]-1), find(i); to != from {
+				of[from] = to
+				left--
+			}
+		}
+		return left > 1
 	}
 	switch w := w.(type) {
 	case *operator.Sparse:
-		twice := false
-		w.Each(func(_, i int, v float64) bool {
-			twice = again(i, v)
-			return !twice
-		})
-		if twice {
-			return ""
-		}
+		w.Each(join)
 	case operator.Matrix:
 		row := make([]float64, columns)
-		for mu := range rows { // of most matrices the second row ends it
+		for mu := 0; mu < rows && left > 1; mu++ { // of most matrices the first row ends it
 			if w.RowInto(row, mu) != nil {
-				return ""
+				return nil
 			}
 			for i, v := range row {
-				if again(i, v) {
-					return ""
-				}
+				join(mu, i, v)
 			}
 		}
 	default:
+		return nil
+	}
+	if left == 1 {
+		return []part{{rows, columns}}
+	}
+	all := make([]part, columns)
+	for i := range of {
+		all[find(i)].entries++
+	}
+	for _, i := range first {
+		if i > 0 {
+			all[find(i-1)].rows++
+		}
+	}
+	return slices.DeleteFunc(all, func(p part) bool { return p.rows == 0 }) // entries that nothing reads
+}
+
+// Unmixed says in words that each part of w has one row, or one entry: y_µ = x_i W_µi/s_µ, where W and the readings alone
+// never tell a gain from a signal. It is empty for other matrices, and where entries cannot be looked at.
+func Unmixed(w operator.Operator) string {
+	parts := partsOf(w)
+	if len(parts) == 0 || slices.ContainsFunc(parts, func(p part) bool { return p.rows > 1 && p.entries > 1 }) {
 		return ""
 	}
-	return "one sensor alone reads each entry of the signals through this W: gains cannot be separated from signals; use a W that mixes, or known gains"
+	what := "one sensor alone reads each entry of the signals"
+	if slices.ContainsFunc(parts, func(p part) bool { return p.rows > 1 }) {
+		what = "each sensor reads one entry of the signals"
+	}
+	return what + " through this W: gains cannot be separated from signals; use a W that mixes, or known gains"
+}
+
+// warnParts is about a W that falls into parts: gains are compared through entries that sensors have in common.
+func (r *Run) warnParts() *Warning {
+	if rows, _ := r.Solver.Matrix.Dims(); !r.blind() || rows != r.state.M { // sensors of several rows link parts as well
+		return nil
+	}
+	parts := partsOf(r.Solver.Matrix)
+	if len(parts) < 2 {
+		return nil
+	}
+	return &Warning{Code: SeparateParts, Message: fmt.Sprintf("W falls into %d parts that share no entry of the signals: each has a common scale of its own, which the readings do not tell, and error bars take it for one: they hold within a part", len(parts))}
 }
 
 func (r *Run) unmixed() string {

@@ -3,6 +3,7 @@ package diagnosis
 import (
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"gonum.org/v1/gonum/mat"
@@ -39,7 +40,15 @@ func TestUnmixed(t *testing.T) {
 	if Unmixed(table(t, mat.DenseCopyOf(w))) == "" || Unmixed(sparse) == "" {
 		t.Error("a permutation is taken for a matrix that mixes")
 	}
+	twice := mat.NewDense(10, 5, nil)
+	twice.Stack(w, w)
+	if text := Unmixed(table(t, twice)); !strings.Contains(text, "each sensor reads one entry") {
+		t.Errorf("two permutations below each other: %q", text)
+	}
 	w.Set(0, 0, 1)
+	if parts := partsOf(table(t, mat.DenseCopyOf(w))); len(parts) != 4 {
+		t.Errorf("parts %v, expected 4", parts)
+	}
 	if text := Unmixed(table(t, w)); text != "" {
 		t.Error(text)
 	}

@@ -185,6 +185,7 @@ const (
 	GainsInSignals       = "gains-in-signals"
 	GaussianSignals      = "gaussian-signals"
 	NotMixed             = "not-mixed"
+	SeparateParts        = "separate-parts"
 	HalvesDisagree       = "halves-disagree"
 	RowsDisagree         = "rows-disagree"
 	NotSparse            = "not-sparse"

@@ -33,7 +33,7 @@ func (r *Run) warnRange() *Warning {
 	mean, variance := channel.Typical(amplitude(r.calibration()))
 	c := math.Exp(r.state.Placement.Mean)
 	w := Warning{Code: RangeNotFilled}
-	w.Message = fmt.Sprintf("the gains are not spread evenly over the range [%g, %g] that was given (log-likelihood ratio %.3g): their distribution was learned within it, with mean %.4g and standard deviation %.2g; so the range hardly determines the common scale, which is known to ±%.2g %%",
+	w.Message = fmt.Sprintf("the gains are not spread evenly over the range [%.4g, %.4g] that was given (log-likelihood ratio %.3g): their distribution was learned within it, with mean %.4g and standard deviation %.2g; so the range hardly determines the common scale, which is known to ±%.2g %%",
 		lo, hi, test.LogRatio, c*mean, c*math.Sqrt(variance), 100*r.state.Placement.SD)
 	if w.Sensors = r.outside(); len(w.Sensors) > 0 {
 		w.Message += fmt.Sprintf("; %d of %d sensors still lie outside: the range is too narrow", len(w.Sensors), r.state.M)

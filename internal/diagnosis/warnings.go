@@ -59,6 +59,7 @@ func (r *Run) Warnings() []Warning {
 		r.warnEdges(),
 		r.warnRows(),
 		r.warnRounded(),
+		r.warnParts(),
 		r.warnScale(),
 		r.warnRange(),
 		r.warnKnowledge(),

@@ -29,8 +29,9 @@ type Report struct {
 	Model   []Field // density, signal mean and variance, range of s, noise variance, …
 	Options []Field // how the solver was run
 
-	Result *calamp.Result
-	Truth  calamp.Truth // drawn beside the result where it is known
+	Result    *calamp.Result
+	ScaleFree bool         // the scale common to signals and gains is a convention
+	Truth     calamp.Truth // drawn beside the result where it is known
 
 	Metrics   []Field    // of the result, against the truth
 	Baselines []Baseline // other answers to the same readings, shown beside the result

@@ -457,3 +457,15 @@ func looks(t *testing.T, path string) (colours int, dark bool) {
 	r, g, bl, _ := img.At(b.Min.X, b.Min.Y).RGBA()
 	return len(seen), r+g+bl < 3*0x4000
 }
+
+// Where the common scale is a convention, the page states no uncertainty of it.
+func TestScaleThatIsAConvention(t *testing.T) {
+	r := cases()["one signal"]
+	if page := write(t, r); !strings.Contains(page, "the common scale to ±") {
+		t.Error("no uncertainty of the common scale")
+	}
+	r.ScaleFree = true
+	if page := write(t, r); strings.Contains(page, "the common scale to ±") || strings.Contains(page, "the run expects") || !strings.Contains(page, "the common scale is a convention") {
+		t.Error("a convention has an uncertainty")
+	}
+}

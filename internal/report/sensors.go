@@ -126,7 +126,10 @@ func (r *Report) againstTruth() plot {
 		Color: figure.Orange, Dashed: true, Size: 1,
 	})
 	caption := fmt.Sprintf("The readings do not fix the scale common to all signals and gains: here it is off by a factor of %s", digits(1/c, 5))
-	if r.Result.ScaleSD > 0 {
+	switch {
+	case r.ScaleFree:
+		caption += ", which a convention decides"
+	case r.Result.ScaleSD > 0:
 		caption += ", where the run expects " + percent(r.Result.ScaleSD)
 	}
 	return draw(heading, caption+"."+r.sampled(sensors), f)

@@ -137,6 +137,9 @@ func (r *Report) accuracy() string {
 	if len(sds) > 0 {
 		text = "the typical gain is known to " + percent(quantile(sds, 0.5)) + ", "
 	}
+	if r.ScaleFree {
+		return text + "the common scale is a convention"
+	}
 	return text + "the common scale to " + percent(r.Result.ScaleSD)
 }
 

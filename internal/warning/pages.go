@@ -5,7 +5,7 @@ var pages = []Page{
 	// Not to be trusted.
 	{
 		"not-mixed", Untrusted,
-		"Each entry of a signal is seen by one sensor only: W is an identity, a diagonal, a permutation, or made of blocks of one row.",
+		"Each entry of a signal is seen by one sensor only, or each sensor sees one entry only: W is an identity, a diagonal, a permutation, several of these below each other, or made of blocks of one row.",
 		"A gain and the entry behind it enter the readings only as their ratio, so they cannot be separated, whatever the number of signals.",
 		"never. Where gains are known, give them (`--s-from`, or `s_prior_mean` with `s_prior_sd`), and there is nothing to find.",
 		[]string{"Measure mixtures: masks, projections, a scattering medium before the sensors.", "A calibration with a known source, if the instrument cannot mix."},
@@ -101,6 +101,13 @@ var pages = []Page{
 		"A few columns of W together nearly vanish, as those of a fine checkerboard do behind rays, and the readings do not determine which of their entries are zero. Each fit finds one answer and states its errors as if there was no other. What the fits are apart was added to the variances of these signals, and of s.",
 		"where `x_var`, which has it, is small enough.",
 		[]string{"More snapshots, or less noise.", "Rays or masks that see the fine structure: W without small singular values.", "A coarser basis, which the readings determine."},
+	},
+	{
+		"separate-parts", Doubt,
+		"W falls into parts, blocks for instance, whose sensors read no entry of the signals in common.",
+		"Gains are compared through entries that sensors share. Between parts only what the prior says of signals and gains does that, so each part is off by a factor of its own. Error bars know of one common scale, and so hold within a part.",
+		"where sensors of different parts need not be compared.",
+		[]string{"`--reference` with a known sensor in each part.", "Solve each part by itself.", "A W whose sensors see entries of other parts."},
 	},
 	{
 		"scale-contradicted", Doubt,

@@ -25,6 +25,10 @@ __all__ = [
 ]  # fmt: skip
 
 
+def __dir__() -> list[str]:
+    return [*globals(), "__version__"]
+
+
 def __getattr__(name: str) -> str:
     if name != "__version__":
         raise AttributeError(f"module 'calamp' has no attribute {name!r}")

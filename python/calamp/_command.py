@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import numbers
 import os
 import re
 import signal
@@ -51,18 +52,31 @@ def executable() -> str:
     return path
 
 
+# Flags whose values have words for True and False: what is learned where they are left out, and can be left aside.
+SWITCHES = {"joint": "on", "faulty": "auto", "outliers": "auto", "offset": "auto"}
+
+# Flags that are no keywords, since functions give back what these would print or write.
+NO_KEYWORDS = ("output", "json", "quiet", "help", "csv")
+
+
 def flags(options: Mapping[str, Any]) -> list[str]:
     """Keyword arguments as flags: s_range=(0.9, 1.1) is --s-range 0.9,1.1."""
     words: list[str] = []
     for name, value in options.items():
         flag = "--" + name.replace("_", "-")
+        if name in NO_KEYWORDS:
+            raise TypeError(f"got an unexpected keyword argument {name!r}")
+        if isinstance(value, (bool, np.bool_)) and name in SWITCHES:
+            value = SWITCHES[name] if value else "off"
         if value is None or value is False:
             continue
         if value is True:
             words.append(flag)
             continue
         if name in ("anchor", "reference") and isinstance(value, Mapping):
-            value = [f"sensor={int(row)}:{float(s)!r}" for row, s in value.items()]
+            value = [f"mean={float(s)!r}" if row == "mean" else f"sensor={int(row)}:{float(s)!r}" for row, s in value.items()]
+        if name == "image" and isinstance(value, (list, tuple)):
+            value = "x".join(str(int(v)) for v in value)
         repeated = value if name in ("anchor", "reference", "component") and isinstance(value, (list, tuple)) and not _is_numbers(value) else [value]
         for v in repeated:
             words += [flag, _word(name, v)]
@@ -106,15 +120,23 @@ def check_array(name: str, a: Any, *dimensions: int, or_complex: bool = False) -
         if name not in ("Y", "y") and np.any(np.ma.getmaskarray(a)):
             raise ValueError(f"{name} is masked in places, and only readings can be missing")
         a = np.asarray(a) if not np.any(np.ma.getmaskarray(a)) else a.astype(np.result_type(a.dtype, np.float32)).filled(np.nan)
+    a = a if hasattr(a, "__array__") or not hasattr(a, "__dlpack__") else np.from_dlpack(a)
     a = np.asanyarray(a)
+    if a.dtype.kind == "O" and all(isinstance(v, (numbers.Number, np.generic)) for v in a.flat):
+        a = np.array(a.tolist())  # numbers one by one, as columns of a table may have them
     is_complex = a.dtype.kind == "c"
     if is_complex and not or_complex:
         raise ValueError(f"{name} is complex ({a.dtype}), expected real numbers")
     if a.dtype.kind not in "fiubc" or a.dtype.itemsize > (16 if is_complex else 8):
-        raise ValueError(f"{name} is of dtype {a.dtype}, expected floats, integers or bools")
+        raise ValueError(f"{name} is {what_of(a)}, expected floats, integers or bools")
     if a.ndim not in dimensions:
         raise ValueError(f"{name} has {a.ndim} dimensions, expected {' or '.join(map(str, dimensions))}")
     return a
+
+
+def what_of(a: np.ndarray) -> str:
+    """What an array is that holds no numbers: one of the type of a lone object, as None or a sparse matrix are."""
+    return f"of type {type(a.item()).__name__}" if a.dtype.kind == "O" and a.ndim == 0 else f"of dtype {a.dtype}"
 
 
 def file_of(a: Any) -> Optional[str]:
@@ -346,7 +368,7 @@ _PASSED = re.compile(r"(?:(?:[a-z]+:)?/dev/fd/\d+(?:, )?)+: |^-: |^standard inpu
 
 # Files that stand for keywords, and flags, which are keywords here.
 _FILES = re.compile(r"\S*calamp-[^/\s]*[/\\](\w+)\.np[yz]")
-_TWICE = re.compile(r"\b(\w+) \1\b(?=:)")
+_TWICE = re.compile(r"\b(\w+):? \1\b(?=:)")
 _FLAGS = re.compile(r"--([a-z][a-z0-9-]*[a-z0-9])(?: (auto|off|per-sensor|reading|signal|laplace|nonnegative|normal|lognormal|known|free)\b)?")
 
 
@@ -357,9 +379,9 @@ def in_python(text: str) -> str:
 
 
 def words_of(text: str) -> str:
-    """The command's errors without its name, without the files that we have made, and with keywords for flags."""
+    """The command's errors without its name, without the files that we have made, without what to type in a shell, and with keywords for flags."""
     lines = [line[len("calamp: ") :] if line.startswith("calamp: ") else line for line in text.strip().splitlines()]
-    lines = [_PASSED.sub("", line) for line in lines if not line.startswith("warning: ") and not line.endswith("--help lists the flags")]
+    lines = [_PASSED.sub("", line) for line in lines if not line.startswith("warning: ") and not line.startswith("hint: calamp ")]
     return "\n".join(map(in_python, lines)) or "no reason was given"
 
 

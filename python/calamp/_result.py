@@ -175,11 +175,15 @@ class Result:
         coords = {names[dim]: np.asarray(axis.labels) for dim, axis in axes.items() if axis.labels is not None}
         return xarray.Dataset(data, coords, {"status": self.status, "scale_sd": self.scale_sd})
 
+    def _code_of_reason(self) -> Optional[str]:
+        """The warning that says why the run ended as it did, which need not be said twice; None where none does."""
+        return next((w.code for w in self.warnings if w.message == self.reason), None)
+
     def _repr_html_(self) -> str:
         n, p = self.x.shape
         spread = np.median(np.sqrt(self.s_var) / np.abs(self.s))
         rows = [
-            ("status", f"{self.status}: {self.reason}"),
+            ("status", self.status if self._code_of_reason() else f"{self.status}: {self.reason}"),
             ("problem", f"{p} signals with {n} entries, {len(self.s)} sensors (α = {len(self.s) / n:.3g})"),
             ("gains", f"typical uncertainty ±{100 * spread:.2g} %; common scale ±{100 * self.scale_sd:.2g} %"),
         ]

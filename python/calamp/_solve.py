@@ -77,7 +77,7 @@ def solve(
     W (M×N) is an array (f4 stays f4), a memory map, a sparse matrix of scipy, a linear operator (of which a table is made), rows of a transform (:func:`calamp.hadamard`,
     :func:`calamp.dct`), or the path of a .npy, .npz or .mat, which is handed on without a copy. An array P×M×N, or a list of matrices, is one for every signal. Y (M×P or M) holds
     a signal in each column; what is NaN, or masked, is a missing reading. What you leave out of the model is learned from the readings. Every flag of ``calamp solve`` can be given with _ for -, True for one
-    without a value: ``no_scale_step=True``. anchor and component can be lists, and anchor, or reference, a dict of rows and their s: ``anchor={3: 1.02}``.
+    without a value: ``no_scale_step=True``; joint, faulty, outliers and offset take True and False too. anchor and component can be lists, and anchor, or reference, a dict of rows and their s, or of their mean: ``anchor={3: 1.02}``, ``anchor={"mean": 1}``.
     Where a flag takes a file an array will do: noise_var of every sensor (M) or reading (M×P), density, signal_mean and signal_var
     of every entry (N), groups (N), basis, gain_smooth (positions of sensors, M×d, or "index") and gain_basis (M×k); model is a .toml with what is known (docs/model.md), before which keywords go, and save_model is
     written with what was learned; s_from takes a former Result, s_prior_mean and s_prior_sd (M) say what is known of sensors.
@@ -112,6 +112,8 @@ def solve(
             arrays[name] = _command.check_array(name, truth, 1, 2, or_complex=True)
     if isinstance(sensors, (str, os.PathLike)) or hasattr(sensors, "_npz"):
         keywords["sensors"], sensors = sensors, None
+    if s_prior_mean is not None and s_prior_sd is not None and np.ndim(s_prior_sd) == 0:
+        s_prior_sd = np.full(np.shape(s_prior_mean), s_prior_sd)
     for name, known in (("s_phase", s_phase), ("s_prior_mean", s_prior_mean), ("s_prior_sd", s_prior_sd), ("sensors", sensors)):
         if known is not None:
             arrays[name] = _command.check_array(name, known, 1)
@@ -128,6 +130,9 @@ KEYWORDS = tuple(
 
 def _result_of_command(name: str, arrays: dict[str, Any], keywords: dict[str, Any], progress: Any, again: bool, labelled: _labels.Labels) -> Result:
     """What a command makes of W and Y, with its warnings; again says that the result keeps them, for a report."""
+    for word in ("matrix", "readings"):
+        if word in keywords:
+            raise TypeError(f"calamp.{name.replace('-', '_')}() got an unexpected keyword argument {word!r}: W and Y come first")
     show, close = _command.shown(progress)
     try:
         with _command.Files() as files, _command.Inputs(arrays) as inputs:
@@ -140,9 +145,11 @@ def _result_of_command(name: str, arrays: dict[str, Any], keywords: dict[str, An
     result = result_of(done, (arrays, keywords) if again else None, labelled)
     if done.code == 130:
         raise _command.Interrupted(result)
+    why = result._code_of_reason()
     for w in result.warnings:
-        warnings.warn(f"{w.code}: {w.message}", _command.CalampWarning, stacklevel=3)
-    if done.code != 0:
+        kind = _command.NotConvergedWarning if done.code != 0 and w.code == why else _command.CalampWarning
+        warnings.warn(f"{w.code}: {w.message}", kind, stacklevel=3)
+    if done.code != 0 and why is None:
         warnings.warn(f"{result.status}: {result.reason}", _command.NotConvergedWarning, stacklevel=3)
     return result
 

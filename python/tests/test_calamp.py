@@ -1,6 +1,7 @@
 """Tests of the package: pytest python/tests, with the command in CALAMP or in the installed wheel."""
 
 import importlib.util
+import html
 import json
 import multiprocessing
 import os
@@ -448,6 +449,10 @@ def test_swapped(p):
     assert calamp.solve(many.W, many.Y, s_range=(0.5, 2), noise_var=1e-6).x.shape == (12, 40)
 
 
+def test_anchor_of_the_mean(p):
+    assert abs(calamp.solve(p.W, p.Y, reference={"mean": 2.0}).s.mean() - 2) < 0.02
+
+
 def test_anchor_of_rows(p):
     one, same = (calamp.solve(p.W, p.Y, max_iter=20, anchor=a) for a in ({3: 1.02, 5: 0.98}, ["sensor=3:1.02", "sensor=5:0.98"]))
     np.testing.assert_array_equal(one.x, same.x)
@@ -504,6 +509,7 @@ def test_names():
 
     names = {}
     exec("from calamp import *", names)
+    assert "__version__" in dir(calamp)
     assert names["solve"] is calamp.solve and not [k for k in calamp.__all__ if hasattr(builtins, k)]
     with pytest.raises(AttributeError):
         calamp.nothing
@@ -569,6 +575,54 @@ def test_errors_are_in_words_of_python(p):
     with pytest.warns(calamp.CalampWarning):
         r = calamp.solve(p.W, noise)
     assert r.warnings and not any("--" in w.message for w in r.warnings) and "--" not in r.reason
+
+
+def test_nothing_is_said_twice(p):
+    """Noise alone: why nothing was recovered is a warning, and stands once in it, and once in a notebook."""
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        r = calamp.solve(p.W, np.random.default_rng(1).normal(size=p.Y.shape))
+    assert [w.category for w in said].count(calamp.NotConvergedWarning) == 1
+    assert sum(r.reason in str(w.message) for w in said) == 1
+    assert r._repr_html_().count(html.escape(r.reason)) == 1
+
+
+def test_true_and_false(p):
+    """What is learned where it is left out can be switched off, and on, in Python's words."""
+    for name, on in _command.SWITCHES.items():
+        assert _command.flags({name: False}) == [f"--{name}", "off"] and _command.flags({name: np.True_}) == [f"--{name}", on]
+    assert _command.flags(dict(no_scale_step=False, emit_x=True, image=(4, 6))) == ["--emit-x", "--image", "4x6"]
+    assert calamp.solve(p.W, p.Y, joint=False).summary["joint"] == "off"
+
+
+def test_what_is_no_keyword(p):
+    for name in ("output", "json", "quiet", "help", "matrix", "readings"):
+        with pytest.raises(TypeError, match=f"unexpected keyword argument '{name}'"):
+            calamp.solve(p.W, p.Y, **{name: "x.npz"})
+
+
+def test_arrays_of_other_libraries(p, r):
+    """Arrays that know DLPack alone, and columns of a table that hold numbers as objects."""
+
+    class Tensor:
+        def __init__(self, a):
+            self.a, self.shape = a, a.shape
+
+        def __dlpack__(self, **k):
+            return self.a.__dlpack__(**k)
+
+        def __dlpack_device__(self):
+            return self.a.__dlpack_device__()
+
+    for kind in (Tensor, lambda a: a.astype(object)):
+        np.testing.assert_array_equal(calamp.solve(kind(p.W), kind(p.Y), **MODEL).x, r.x)
+    with pytest.raises(ValueError, match="W is of type NoneType"):
+        calamp.solve(None, p.Y)
+
+
+def test_one_width_for_all_sensors(p):
+    given = dict(s_prior_mean=p.s0, noise_var=1e-6)
+    np.testing.assert_array_equal(calamp.solve(p.W, p.Y, s_prior_sd=0.01, **given).s, calamp.solve(p.W, p.Y, s_prior_sd=np.full(len(p.s0), 0.01), **given).s)
 
 
 def test_short_reprs(p, r):

@@ -166,8 +166,11 @@ var realOnly = []struct{ flag, hint string }{
 	{"gain-basis", ""},
 }
 
-// drawn reports whether a flag asks for signals that are drawn, and may be complex, in place of those of a file.
-func drawn(flag, value string) bool { return flag == "signals" && strings.HasPrefix(value, "joint:") }
+// orComplex reports whether this value of a flag for real numbers is one for complex ones as well: signals that are drawn, in place of those of a
+// file, and the prior that complex signals have.
+func orComplex(flag, value string) bool {
+	return flag == "signals" && strings.HasPrefix(value, "joint:") || flag == "prior" && value == GaussBernoulli
+}
 
 // CheckComplex refuses flags that do not go with complex numbers, and those that only go with them.
 func (p *Phases) CheckComplex(flags *pflag.FlagSet, m *Model, isComplex bool) error {
@@ -182,7 +185,7 @@ func (p *Phases) CheckComplex(flags *pflag.FlagSet, m *Model, isComplex bool) er
 		return nil
 	}
 	for _, f := range realOnly {
-		if flags.Lookup(f.flag) != nil && Given(flags, f.flag) && !drawn(f.flag, flags.Lookup(f.flag).Value.String()) {
+		if flags.Lookup(f.flag) != nil && Given(flags, f.flag) && !orComplex(f.flag, flags.Lookup(f.flag).Value.String()) {
 			err := console.Usage("--%s is for real numbers, and the problem is complex", f.flag)
 			if f.hint == "" {
 				return err

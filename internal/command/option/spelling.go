@@ -107,6 +107,9 @@ func AddSpellings(flags *pflag.FlagSet) {
 // Near is the flag that was probably meant by a name that there is none of; empty for none.
 func Near(flags *pflag.FlagSet, name string) (near string) {
 	var names []string
+	for _, f := range Essential(flags) { // of several that are as near
+		names = append(names, f.Name)
+	}
 	flags.VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
 	return nearest(name, names)
 }
@@ -117,7 +120,7 @@ func nearest(name string, names []string) (near string) {
 	own := strings.ReplaceAll(name, "_", "-")
 	for _, n := range names {
 		d := distance(name, n)
-		if len(name) > 2 && (strings.HasPrefix(n, name) || strings.HasSuffix(n, "-"+name) || own == n) {
+		if len(name) > 2 && (strings.HasPrefix(n, strings.TrimSuffix(name, "s")) || strings.HasSuffix(n, "-"+name) || own == n) {
 			d = min(d, 1)
 		}
 		if d < least || d == least && near != "" && n == own {

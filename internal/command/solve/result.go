@@ -77,7 +77,7 @@ func (s *solve) print(data *dataset.Problem, res *calamp.Result, others comparis
 		text.Line("matrix", "%s", facts.MeansRemoved)
 	}
 	if res.Phase != nil {
-		complexLines(&text, res)
+		complexLines(&text, res, s.model)
 		if kappa := s.phases.Concentration(); kappa != nil {
 			text.Line("phases", "spread about the nominal ones by %s rad: κ = %s, learned", console.Short(min(math.Pi/math.Sqrt(3), 1/math.Sqrt(*kappa))), console.Short(*kappa))
 		}
@@ -112,7 +112,20 @@ func calibrationLines(s *console.Summary, res *calamp.Result, m option.Model) {
 	mean, variance := m.GainPrior().Moments()
 	s.Line("gains", "typical uncertainty ±%s, before the readings ±%s",
 		console.Percent(facts.TypicalGainSD(res)), console.Percent(math.Sqrt(variance)/mean))
-	s.Line("scale", "common to signals and gains, uncertainty ±%s", console.Percent(res.ScaleSD))
+	scaleLine(s, res, m)
+}
+
+func scaleLine(s *console.Summary, res *calamp.Result, m option.Model) {
+	convention := ""
+	if scaleFree(res, m) {
+		convention = "a convention, "
+	}
+	s.Line("scale", "common to signals and gains, %suncertainty ±%s", convention, console.Percent(res.ScaleSD))
+}
+
+// scaleFree reports whether the common scale of signals and gains is a convention, since both are learned; its uncertainty is that about the convention.
+func scaleFree(res *calamp.Result, m option.Model) bool {
+	return m.Learns("s-range") && slices.ContainsFunc(res.Warnings, func(w calamp.Warning) bool { return w.Code == calamp.ScaleFromGains })
 }
 
 // phaseWord is --phase for complex problems; empty for others.
@@ -131,7 +144,7 @@ func phaseSD(res *calamp.Result) *float64 {
 }
 
 // complexLines say how well amplitudes and phases are known.
-func complexLines(s *console.Summary, res *calamp.Result) {
+func complexLines(s *console.Summary, res *calamp.Result, m option.Model) {
 	_, _, lo, hi := res.SIntervals(onePart)
 	_, _, from, to := res.PhaseIntervals(onePart)
 	amplitude, phase := make([]float64, len(lo)), make([]float64, len(lo))
@@ -141,7 +154,7 @@ func complexLines(s *console.Summary, res *calamp.Result) {
 	slices.Sort(amplitude)
 	slices.Sort(phase)
 	s.Line("gains", "typical uncertainty of amplitudes ±%s, of phases ±%s rad", console.Percent(amplitude[len(amplitude)/2]), console.Short(phase[len(phase)/2]))
-	s.Line("scale", "common to signals and gains, uncertainty ±%s", console.Percent(res.ScaleSD))
+	scaleLine(s, res, m)
 	if res.PhaseFree {
 		s.Line("phase", "common to signals and gains, a convention: nothing is known of it")
 	} else {
