@@ -8,6 +8,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/calamp/calamp/internal/amp"
 	"github.com/calamp/calamp/solver"
 )
 
@@ -59,6 +60,8 @@ func better(together, single *Result) bool {
 	switch {
 	case (together.Status == Converged) != (single.Status == Converged):
 		return together.Status == Converged
+	case together.Status != Converged && together.jointGain > amp.LeastJointGain && !together.partlyOwn():
+		return true // of what is no fixed point evidence says nothing, and fields do
 	case together.partlyOwn():
 		return meanEntry(together.XVar) < meanEntry(single.XVar)
 	}

@@ -246,11 +246,16 @@ func TestSceneThatDoesNotChange(t *testing.T) {
 	const seeds = 5
 	for _, given := range []bool{false, true} {
 		c := jointCase{n: 200, p: 10, alpha: 0.7, density: 0.2, common: 1, shared: 1, noise: 1e-6, given: given}
+		var iterations []int
 		c.covers(t, seeds, 0.88, func(r *calamp.Result) {
+			iterations = append(iterations, r.Iterations)
 			if !slices.ContainsFunc(r.Warnings, func(w calamp.Warning) bool { return w.Code == calamp.SignalsAlike }) {
 				t.Errorf("given %v: no reason is given", given)
 			}
 		})
+		if slices.Sort(iterations); iterations[seeds/2] > 100 {
+			t.Errorf("given %v: %d iterations", given, iterations)
+		}
 	}
 }
 

@@ -78,6 +78,7 @@ type Options struct {
 	draw uint64  // of the start where phases are free; see [amp.Problem.StartDraw]
 
 	untilOffsets bool // see [amp.Problem.UntilOffsets]
+	mix          bool
 
 	given given // what is learned though it was given
 }

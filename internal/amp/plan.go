@@ -64,6 +64,9 @@ type Problem struct {
 	// Joint says whether signals belong together (see [jointRows]).
 	Joint solver.Joint
 
+	// Mix says that steps are mixed with earlier ones (see [mixing]).
+	Mix bool
+
 	// Watch, or nil, is the caller's own part, and WatchFor what it is there for, as
 	// the plan says it.
 	Watch    Part
@@ -105,6 +108,7 @@ var table = []struct {
 	{"free scale", (*planner).freeScale, (*planner).makeFreeScale},
 	{"scale step", (*planner).scaleStep, (*planner).makeScaleStep},
 	{"phase step", (*planner).phaseStep, (*planner).makePhaseStep},
+	{"mixing", (*planner).mixing, (*planner).makeMixing},
 	{"faults", (*planner).faults, (*planner).makeFaults},
 	{"release", (*planner).release, (*planner).makeRelease},
 	{"outliers", (*planner).outliers, (*planner).makeOutliers},
