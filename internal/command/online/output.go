@@ -14,7 +14,6 @@ import (
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/internal/command/console"
 	"github.com/calamp/calamp/internal/command/facts"
-	"github.com/calamp/calamp/internal/command/option"
 	"github.com/calamp/calamp/internal/dataset"
 	"github.com/calamp/calamp/internal/stream"
 	"github.com/calamp/calamp/internal/watch"
@@ -292,52 +291,6 @@ func (r *onlineRun) metrics() *facts.Metrics {
 	return facts.MetricsOf(res, r.truth())
 }
 
-// runJSON is what online prints with --json.
-type runJSON struct {
-	Status      string                `json:"status"`
-	Samples     int                   `json:"samples"`
-	Committed   int                   `json:"committed"`
-	Rejected    map[string]int        `json:"rejected"`
-	Refused     int                   `json:"refused"`
-	Duplicates  int                   `json:"duplicates"`
-	Missing     int64                 `json:"missing,omitempty"`
-	Skipped     int                   `json:"skipped"`
-	LastSeq     *int64                `json:"last_seq,omitempty"`
-	Learned     uint64                `json:"learned_samples"` // in the posterior
-	Iterations  int                   `json:"iterations"`
-	WallS       float64               `json:"wall_s"`
-	SolveMS     stream.Percentiles    `json:"solve_ms"`
-	CommitMS    stream.Percentiles    `json:"commit_ms"`
-	M           int                   `json:"m"`
-	N           int                   `json:"n"`
-	Complex     bool                  `json:"complex,omitempty"`
-	Phase       string                `json:"phase,omitempty"`    // as the flag
-	PhaseSD     *float64              `json:"phase_sd,omitempty"` // of the common phase, in radians; none where it is a convention
-	Model       option.Model          `json:"model"`
-	Groups      []option.Group        `json:"groups,omitempty"`
-	Options     option.OptionsJSON    `json:"options"`
-	Commit      string                `json:"commit"`
-	Memory      *forgetting           `json:"memory"`
-	Drift       float64               `json:"drift,omitempty"`
-	Changes     int                   `json:"changes,omitempty"`
-	ScaleSD     *float64              `json:"scale_sd,omitempty"`
-	GainSD      *float64              `json:"gain_sd,omitempty"` // median, relative
-	Flagged     []facts.FlaggedSensor `json:"flagged"`
-	Warnings    []calamp.Warning      `json:"warnings"`
-	Offset      string                `json:"offset"`
-	OffsetSD    *float64              `json:"offset_sd,omitempty"`
-	ThetaSpread []float64             `json:"theta_spread,omitempty"` // over the sensors, of the parameters of every sensor
-	WarmUp      int                   `json:"warm_up,omitempty"`
-	Block       *blockSize            `json:"block,omitempty"`
-	Outliers    string                `json:"outliers"`               // the flag
-	OutlierPart *float64              `json:"outlier_rate,omitempty"` // learned, or given
-	LeftOut     int                   `json:"left_out"`               // readings
-	Disturbed   int                   `json:"disturbed,omitempty"`    // samples
-	Metrics     *facts.Metrics        `json:"metrics,omitempty"`
-	State       string                `json:"state,omitempty"`
-	Written     []string              `json:"written"`
-}
-
 func flaggedOf(p *online.Posterior) []facts.FlaggedSensor {
 	list := []facts.FlaggedSensor{}
 	for _, f := range p.Flagged {
@@ -348,7 +301,6 @@ func flaggedOf(p *online.Posterior) []facts.FlaggedSensor {
 
 // summarise tells how the run went, as JSON or in words.
 func (r *onlineRun) summarise(status string) error {
-	t := &r.tally
 	p := r.loop.Calibrator.Posterior()
 	gainSD := facts.TypicalGainSD(&calamp.Result{S: p.S, SVar: p.SVar})
 	r.takeModel(p)
@@ -357,34 +309,38 @@ func (r *onlineRun) summarise(status string) error {
 		r.noteSummary(p, gainSD)
 		return nil
 	}
+	return r.PrintJSON(r.object(status, p, gainSD))
+}
+
+// object is what online prints with --json.
+func (r *onlineRun) object(status string, p *online.Posterior, gainSD float64) console.Object {
+	t := &r.tally
 	m, n := r.in.w.Dims()
-	j := runJSON{
-		Status: status, Samples: t.Samples, Committed: t.Committed, Rejected: orNone(t.Rejected),
-		Refused: t.Refused, Duplicates: t.Duplicates, Missing: t.Missing, Skipped: t.Skipped,
-		Learned: p.Samples, Iterations: t.Iterations, WallS: time.Since(r.start).Seconds(),
-		SolveMS: t.Solving(), CommitMS: t.Saving(),
-		M: m, N: n, Model: r.model, Groups: r.groups.Found(), Options: r.solver.JSON(), Commit: r.commit.String(), Memory: &r.memory, Drift: p.Drift, Changes: t.Changes,
-		ScaleSD: console.Known(p.ScaleSD), GainSD: console.Known(gainSD), Flagged: flaggedOf(p), Warnings: console.OrEmpty(p.Warnings),
-		Offset: r.shift.JSON().Offset, OffsetSD: r.shift.JSON().OffsetSD, ThetaSpread: p.Spread, WarmUp: r.warmUp, Block: r.block.stated(),
-		Outliers: r.outliers.String(), LeftOut: t.LeftOut, Disturbed: t.Disturbed,
-		Metrics: r.metrics(), State: r.keep.Path, Written: []string{},
-	}
-	if p.OutlierRate > 0 {
-		j.OutlierPart = &p.OutlierRate
-	}
-	if j.Complex = r.complex; r.complex {
-		j.Phase = r.phases.String()
+	phase, written := "", []string{}
+	var last *int64
+	var phaseSD *float64 // none where it is a convention
+	if r.complex {
+		phase = r.phases.String()
 		if !p.PhaseFree {
-			j.PhaseSD = console.Known(p.PhaseSD)
+			phaseSD = console.Known(p.PhaseSD)
 		}
 	}
 	if r.loop.Last != online.NoSequence {
-		j.LastSeq = &r.loop.Last
+		last = &r.loop.Last
 	}
 	if r.out != "" && r.out != "-" && len(r.results.x) > 0 {
-		j.Written = append(j.Written, r.out)
+		written = append(written, r.out)
 	}
-	return r.PrintJSON(j)
+	return console.Object{
+		"status", status, "samples", t.Samples, "committed", t.Committed, "rejected", orNone(t.Rejected), "refused", t.Refused, "duplicates", t.Duplicates,
+		"missing?", t.Missing, "skipped", t.Skipped, "last_seq?", last, "learned_samples", p.Samples, "iterations", t.Iterations, "wall_s", time.Since(r.start).Seconds(),
+		"solve_ms", t.Solving(), "commit_ms", t.Saving(), "m", m, "n", n, "complex?", r.complex, "phase?", phase, "phase_sd?", phaseSD,
+		"model", r.model, "groups?", r.groups.Found(), "options", r.solver.JSON(), "commit", r.commit.String(), "memory", &r.memory, "drift?", p.Drift, "changes?", t.Changes,
+		"scale_sd?", console.Known(p.ScaleSD), "gain_sd?", console.Known(gainSD), "flagged", flaggedOf(p), "warnings", console.OrEmpty(p.Warnings),
+		"", r.shift.JSON(), "theta_spread?", p.Spread, "warm_up?", r.warmUp, "block?", r.block.stated(),
+		"outliers", r.outliers.String(), "outlier_rate?", p.OutlierRate, "left_out", t.LeftOut, "disturbed?", t.Disturbed,
+		"metrics?", r.metrics(), "state?", r.keep.Path, "written", written,
+	}
 }
 
 func (r *onlineRun) noteSummary(p *online.Posterior, gainSD float64) {

@@ -183,28 +183,16 @@ func (c *Codes) Convert(y *mat.Dense, saturation float64, seed uint64) error {
 	return nil
 }
 
-// CodesJSON is the flags in JSON.
-type CodesJSON struct {
-	Quantised *float64 `json:"quantised,omitempty"`
-	Sign      any      `json:"sign,omitempty"` // the threshold, or the file with all of them
-	Counts    *float64 `json:"counts,omitempty"`
-}
-
-// JSON is the flags, for output.
-func (c *Codes) JSON() (j CodesJSON) {
-	if c.step > 0 {
-		j.Quantised = &c.step
-	}
+// JSON is the flags, for output: of --sign the threshold, or the file with all of them.
+func (c *Codes) JSON() console.Object {
+	var sign any
 	switch {
 	case c.sign.file != "":
-		j.Sign = c.sign.file
+		sign = c.sign.file
 	case c.sign.on:
-		j.Sign = c.sign.at
+		sign = &c.sign.at // 0 as well
 	}
-	if c.unit > 0 {
-		j.Counts = &c.unit
-	}
-	return j
+	return console.Object{"quantised?", c.step, "sign?", sign, "counts?", c.unit}
 }
 
 // Fields is the flags in words, for the report.

@@ -168,42 +168,24 @@ func (f *Faults) ComplexChannel(g channel.ComplexGain) channel.Channel {
 // Outliers says whether single readings may be wrong.
 func (f *Faults) Outliers() calamp.Outliers { return f.outliers.Stated() }
 
-// FaultsJSON is the flags and what was found, in JSON.
-type FaultsJSON struct {
-	Faulty        string         `json:"faulty"` // the flag
-	FaultRate     *float64       `json:"fault_rate,omitempty"`
-	BrokenSensors []brokenSensor `json:"broken_sensors"`
-	Saturation    *float64       `json:"saturation,omitempty"`
-	CodesJSON
-	Outliers string   `json:"outliers"`          // the flag
-	Outlying [][2]int `json:"outlying_readings"` // sensor and signal, from 0, of those left out
-}
-
-type brokenSensor struct {
-	Sensor      int           `json:"sensor"`
-	Probability float64       `json:"probability"`
-	Fault       channel.Fault `json:"fault"`
-	S           *float64      `json:"s,omitempty"` // the likeliest for its readings, out of the range
-}
-
 // JSON is the flags, and what was found, for output.
-func (f *Faults) JSON(res *calamp.Result) FaultsJSON {
-	j := FaultsJSON{Faulty: f.rate.String(), BrokenSensors: []brokenSensor{}, Outliers: f.outliers.String(), Outlying: [][2]int{}, CodesJSON: f.Codes.JSON()}
-	if f.saturation > 0 {
-		j.Saturation = &f.saturation
-	}
+func (f *Faults) JSON(res *calamp.Result) console.Object {
+	var rate *float64
 	if !f.rate.off {
-		j.FaultRate = console.Known(res.FaultRate)
+		rate = console.Known(res.FaultRate)
 	}
+	broken := []console.Object{}
 	for _, b := range res.BrokenSensors {
-		sensor := brokenSensor{Sensor: b.Sensor, Probability: b.Probability, Fault: b.Fault}
+		var likeliest *float64 // s for its readings, out of the range
 		if b.Fault == channel.OutOfRange {
-			sensor.S = console.Known(b.S)
+			likeliest = console.Known(b.S)
 		}
-		j.BrokenSensors = append(j.BrokenSensors, sensor)
+		broken = append(broken, console.Object{"sensor", b.Sensor, "probability", b.Probability, "fault", b.Fault, "s?", likeliest})
 	}
-	j.Outlying = append(j.Outlying, res.OutlyingReadings()...)
-	return j
+	return console.Object{
+		"faulty", f.rate.String(), "fault_rate?", rate, "broken_sensors", broken, "saturation?", f.saturation, "", f.Codes.JSON(),
+		"outliers", f.outliers.String(), "outlying_readings", console.OrEmpty(res.OutlyingReadings()),
+	}
 }
 
 // Fields is the flags in words, for the report.

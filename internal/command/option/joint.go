@@ -33,20 +33,14 @@ func (j *Joint) Check(p int, ranks bool) (solver.Joint, error) {
 	return j.which, nil
 }
 
-// JointJSON is what was found, for output.
-type JointJSON struct {
-	Joint   string  `json:"joint"`                       // the flag
-	Rows    float64 `json:"joint_rows,omitempty"`        // the expected number of entries that are not zero, where signals belong together
-	Largest float64 `json:"joint_correlation,omitempty"` // the largest correlation of two signals where they are not zero
-}
-
-// JSON is the flag, with what res found.
-func (j *Joint) JSON(res *calamp.Result) JointJSON {
-	out := JointJSON{Joint: j.which.String()}
+// JSON is the flag, with what res found: the expected number of entries that are not zero, where signals belong together, and the largest
+// correlation of two signals where they are not zero.
+func (j *Joint) JSON(res *calamp.Result) console.Object {
+	rows, largest := 0.0, 0.0
 	if res.Support != nil {
-		out.Rows, out.Largest = jointRows(res), res.LargestCorrelation()
+		rows, largest = jointRows(res), res.LargestCorrelation()
 	}
-	return out
+	return console.Object{"joint", j.which.String(), "joint_rows?", rows, "joint_correlation?", largest}
 }
 
 // Line says what signals have in common.

@@ -1,7 +1,6 @@
 package option
 
 import (
-	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -110,17 +109,10 @@ func (m *Model) NoiseAtReading() string {
 	return console.Short(m.NoiseVar)
 }
 
-// noiseJSON is a Noise in JSON.
-type noiseJSON struct {
-	PerSensor bool       `json:"per_sensor,omitempty"`
-	File      string     `json:"file,omitempty"`
-	Range     [2]float64 `json:"range"`
-}
-
 // IsZero says whether all readings have the same noise.
 func (n Noise) IsZero() bool { return !n.PerSensor && n.File == "" && n.Lo == n.Hi }
 
 // MarshalJSON leaves out the values.
 func (n Noise) MarshalJSON() ([]byte, error) {
-	return json.Marshal(noiseJSON{n.PerSensor, n.File, [2]float64{n.Lo, n.Hi}})
+	return console.Object{"per_sensor?", n.PerSensor, "file?", n.File, "range", [2]float64{n.Lo, n.Hi}}.MarshalJSON()
 }

@@ -117,19 +117,13 @@ func (o *Offset) TakeResult(res *calamp.Result) {
 // Take takes a standard deviation that was learned.
 func (o *Offset) Take(sd float64) { o.found = sd }
 
-// OffsetJSON is the flag and what was found, in JSON.
-type OffsetJSON struct {
-	Offset   string   `json:"offset"` // the flag
-	OffsetSD *float64 `json:"offset_sd,omitempty"`
-}
-
 // JSON is the flag, and what was found, for output.
-func (o *Offset) JSON() OffsetJSON {
-	j := OffsetJSON{Offset: o.String()}
+func (o *Offset) JSON() console.Object {
+	var sd *float64
 	if o.on || o.found > 0 {
-		j.OffsetSD = console.Known(o.found)
+		sd = console.Known(o.found)
 	}
-	return j
+	return console.Object{"offset", o.String(), "offset_sd?", sd}
 }
 
 // Fields is the same in words, for the report.

@@ -109,32 +109,16 @@ func (s *Solver) Options() *calamp.Options {
 	return o
 }
 
-// OptionsJSON is the solver's flags in JSON.
-type OptionsJSON struct {
-	MaxIter    int      `json:"max_iter"`
-	Tol        *float64 `json:"tol"` // null: the default rule
-	Damping    string   `json:"damping"`
-	ScaleStep  bool     `json:"scale_step"`
-	SPrior     string   `json:"s_prior"`
-	Means      string   `json:"mean_removal"`
-	Algorithm  string   `json:"algorithm"`
-	Covariance string   `json:"covariance"`
-	Variance   string   `json:"variance"`
-	Precision  string   `json:"precision"`
-	Threads    int      `json:"threads"`
-}
-
-// JSON is the flags for output.
-func (s *Solver) JSON() OptionsJSON {
-	o := OptionsJSON{
-		MaxIter: s.MaxIter, Damping: s.damping.String(), ScaleStep: !s.noScaleStep, SPrior: s.sPrior.String(), Means: s.means,
-		Algorithm: s.algorithm.String(), Covariance: s.covariance.String(), Variance: s.variance.String(),
-		Precision: s.precision.String(), Threads: s.threads,
-	}
+// JSON is the flags for output; a tol of null is the default rule.
+func (s *Solver) JSON() console.Object {
+	var tol *float64
 	if s.tolGiven {
-		o.Tol = &s.tol
+		tol = &s.tol
 	}
-	return o
+	return console.Object{
+		"max_iter", s.MaxIter, "tol", tol, "damping", s.damping.String(), "scale_step", !s.noScaleStep, "s_prior", s.sPrior.String(), "mean_removal", s.means,
+		"algorithm", s.algorithm.String(), "covariance", s.covariance.String(), "variance", s.variance.String(), "precision", s.precision.String(), "threads", s.threads,
+	}
 }
 
 // Fields is the same in words, for the report.

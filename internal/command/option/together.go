@@ -156,24 +156,13 @@ func (g *Together) TakeResult(res *calamp.Result) {
 	}
 }
 
-// TogetherJSON is what was found, for output.
-type TogetherJSON struct {
-	Smooth  *SmoothJSON `json:"s_smooth,omitempty"`
-	Scatter float64     `json:"s_scatter,omitempty"` // standard deviation of what every log s has of its own
-}
-
-// SmoothJSON is the smooth part of log s.
-type SmoothJSON struct {
-	Amplitude float64 `json:"amplitude"`        // its standard deviation
-	Length    float64 `json:"length,omitempty"` // of the kernel, in the unit of the positions
-}
-
-// JSON is what was found.
-func (g *Together) JSON() (out TogetherJSON) {
-	if g.found != nil {
-		out.Smooth, out.Scatter = &SmoothJSON{g.found.Amplitude, g.found.Length}, g.found.Scatter
+// JSON is what was found: the standard deviation of the smooth part of log s, the length of its kernel in the unit of the positions, and the
+// standard deviation of what every log s has of its own.
+func (g *Together) JSON() console.Object {
+	if g.found == nil {
+		return nil
 	}
-	return out
+	return console.Object{"s_smooth", console.Object{"amplitude", g.found.Amplitude, "length?", g.found.Length}, "s_scatter?", g.found.Scatter}
 }
 
 // words are what was found; empty where nothing was.

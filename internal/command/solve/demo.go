@@ -343,9 +343,7 @@ func (a *answer) fields(withGains bool) []report.Field {
 // gains are the errors of s, relative to its mean, and the error bars stated
 // for them before and after the readings.
 type gains struct {
-	Error  float64 `json:"s_error"`
-	Stated float64 `json:"s_sd"`
-	Before float64 `json:"s_sd_prior"`
+	Error, Stated, Before float64
 }
 
 func (d *demo) gains(f *findings) gains {
@@ -397,48 +395,22 @@ func (d *demo) table(text *console.Summary, f *findings) {
 	text.Line("time", "%.2f s for all", f.wall.Seconds())
 }
 
-// demoJSON is what demo prints with --json.
-type demoJSON struct {
-	M int `json:"m"`
-	N int `json:"n"`
-	P int `json:"p"`
-	option.SignalPrior
-	Model   option.Model       `json:"model"`
-	Options option.OptionsJSON `json:"options"`
-	Answers []answerJSON       `json:"answers"`
-	gains
-	Scale    *float64         `json:"scale,omitempty"`
-	ScaleSD  *float64         `json:"scale_sd,omitempty"`
-	Warnings []calamp.Warning `json:"warnings"`
-	WallS    float64          `json:"wall_s"`
-	Report   string           `json:"report,omitempty"`
-}
-
-type answerJSON struct {
-	Name       string        `json:"name"`
-	Status     calamp.Status `json:"status"`
-	Iterations int           `json:"iterations"`
-	WallS      float64       `json:"wall_s"`
-	MSE        *float64      `json:"x_mse_scaled,omitempty"`
-	NMSE       *float64      `json:"x_nmse_scaled,omitempty"`
-	NCC        *float64      `json:"x_one_minus_ncc,omitempty"`
-}
-
-func (d *demo) toJSON(t teacher.Teacher, f *findings, wrote bool) demoJSON {
-	blind := f.blind()
-	j := demoJSON{
-		M: t.M, N: t.N, P: t.P, SignalPrior: d.prior, Model: d.model, Options: d.solver.JSON(), gains: d.gains(f),
-		Scale: console.Known(blind.Scale), ScaleSD: console.Known(blind.res.ScaleSD),
-		Warnings: console.OrEmpty(blind.res.Warnings), WallS: f.wall.Seconds(),
+// toJSON is what demo prints with --json.
+func (d *demo) toJSON(t teacher.Teacher, f *findings, wrote bool) console.Object {
+	blind, path, g := f.blind(), "", d.gains(f)
+	if wrote {
+		path = d.report
 	}
+	var answers []console.Object
 	for _, a := range f.answers {
-		j.Answers = append(j.Answers, answerJSON{
-			a.name, a.res.Status, a.res.Iterations, a.res.Wall.Seconds(),
-			console.Known(a.XMSEScaled), console.Known(a.nmse), console.Known(a.XOneMinusNCC),
+		answers = append(answers, console.Object{
+			"name", a.name, "status", a.res.Status, "iterations", a.res.Iterations, "wall_s", a.res.Wall.Seconds(),
+			"x_mse_scaled?", console.Known(a.XMSEScaled), "x_nmse_scaled?", console.Known(a.nmse), "x_one_minus_ncc?", console.Known(a.XOneMinusNCC),
 		})
 	}
-	if wrote {
-		j.Report = d.report
+	return console.Object{
+		"m", t.M, "n", t.N, "p", t.P, "", d.prior, "model", d.model, "options", d.solver.JSON(), "answers", answers,
+		"s_error", g.Error, "s_sd", g.Stated, "s_sd_prior", g.Before, "scale?", console.Known(blind.Scale), "scale_sd?", console.Known(blind.res.ScaleSD),
+		"warnings", console.OrEmpty(blind.res.Warnings), "wall_s", f.wall.Seconds(), "report?", path,
 	}
-	return j
 }

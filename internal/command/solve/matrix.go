@@ -336,33 +336,19 @@ func (d *doubt) extra(res *calamp.Result) (list []dataset.Extra) {
 	return list
 }
 
-// doubtJSON is what --json says of it.
-type doubtJSON struct {
-	MatrixError   float64              `json:"matrix_error,omitempty"`    // relative random error of W, given or learned
-	MatrixErrorSD float64              `json:"matrix_error_sd,omitempty"` // of a learned one, relative
-	MatrixScores  []calamp.MatrixScore `json:"matrix_scores,omitempty"`   // of the directions that were tested
-	ThetaSpread   []float64            `json:"theta_spread,omitempty"`    // over the sensors, of the parameters of every sensor
-	Theta         []float64            `json:"theta,omitempty"`           // of fit-matrix, as the three below
-	ThetaSD       []float64            `json:"theta_sd,omitempty"`
-	ThetaCov      [][]float64          `json:"theta_cov,omitempty"`
-	Runs          []calamp.MatrixRun   `json:"fit_runs,omitempty"`
-}
-
-func (d *doubt) json(res *calamp.Result) doubtJSON {
-	out := doubtJSON{MatrixError: res.MatrixError, MatrixErrorSD: res.MatrixErrorSD, MatrixScores: res.MatrixScores, ThetaSpread: res.SensorSpread}
-	if d.found != nil {
-		out.Theta, out.ThetaSD, out.Runs = d.found.Theta, d.found.ThetaSD, d.found.Runs
-		if cov := d.found.ThetaCov; cov != nil {
-			for i := range out.Theta {
-				row := make([]float64, len(out.Theta))
-				for j := range row {
-					row[j] = cov.At(i, j)
-				}
-				out.ThetaCov = append(out.ThetaCov, row)
-			}
+// json is what --json says of it: of the random error of W, of what was tested, and of what was fitted.
+func (d *doubt) json(res *calamp.Result) console.Object {
+	o := console.Object{"matrix_error?", res.MatrixError, "matrix_error_sd?", res.MatrixErrorSD, "matrix_scores?", res.MatrixScores, "theta_spread?", res.SensorSpread}
+	if d.found == nil {
+		return o
+	}
+	var rows [][]float64
+	if cov := d.found.ThetaCov; cov != nil {
+		for i := range d.found.Theta {
+			rows = append(rows, mat.Row(nil, i, cov))
 		}
 	}
-	return out
+	return append(o, "theta?", d.found.Theta, "theta_sd?", d.found.ThetaSD, "theta_cov?", rows, "fit_runs?", d.found.Runs)
 }
 
 // lines say it.

@@ -2,7 +2,6 @@ package solve
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"math"
@@ -58,33 +57,16 @@ func fractionDone(it calamp.Iteration, opt *calamp.Options) float64 {
 	return done
 }
 
-// progressLine is a line of --progress json: an iteration, with the columns of --trace.
-type progressLine struct {
-	Iteration   int      `json:"iteration"`
-	Fraction    float64  `json:"fraction"` // done, as the bar shows it
-	Change      *float64 `json:"change"`
-	MeanXVar    *float64 `json:"mean_x_var"`
-	MeanSVar    *float64 `json:"mean_s_var"`
-	MeanV       *float64 `json:"mean_v"`
-	OffV        *float64 `json:"off_v"`
-	Scale       *float64 `json:"scale"`
-	Damping     *float64 `json:"damping"`
-	LogEvidence *float64 `json:"log_evidence"`
-	Try         int      `json:"try,omitempty"` // behind: readers know a line by its first field
-	What        string   `json:"what,omitempty"`
-	Algorithm   string   `json:"algorithm"`
-}
-
-// tellIterations writes a line an iteration. A reader who has gone does not end the run.
+// tellIterations writes a line an iteration, with the columns of --trace, in JSON of which readers know the first field. A reader who has gone does not end the run.
 func tellIterations(w io.Writer, opt *calamp.Options) {
 	best := 0.0
 	opt.Progress = func(it calamp.Iteration) {
 		best = max(best, min(fractionDone(it, opt), 1))
-		line, err := json.Marshal(progressLine{
-			it.Index, best, console.Known(it.Change), console.Known(it.MeanXVar), console.Known(it.MeanSVar), console.Known(it.MeanV),
-			console.Known(it.OffV), console.Known(it.Scale), console.Known(it.Damping), console.Known(it.LogEvidence), it.Try, it.What, it.Algorithm.String(),
-		})
-		if err == nil {
+		o := console.Object{"iteration", it.Index, "fraction", best}
+		for i, v := range valuesOf(it) {
+			o = append(o, columns[i], console.Known(v))
+		}
+		if line, err := append(o, "try?", it.Try, "what?", it.What, "algorithm", it.Algorithm.String()).MarshalJSON(); err == nil {
 			w.Write(append(line, '\n'))
 		}
 	}

@@ -11,54 +11,12 @@ import (
 	"github.com/calamp/calamp/internal/command/facts"
 	"github.com/calamp/calamp/internal/command/option"
 	"github.com/calamp/calamp/internal/dataset"
-	"github.com/calamp/calamp/solver"
 )
-
-// resultJSON is what solve prints with --json.
-type resultJSON struct {
-	Status              calamp.Status      `json:"status"`
-	Reason              string             `json:"reason"`
-	Iterations          int                `json:"iterations"`
-	WallS               float64            `json:"wall_s"`
-	facts.Size                             // m, n, p, alpha, missing_readings
-	option.SignalPrior                     // prior, components
-	Groups              []option.Group     `json:"groups,omitempty"`
-	Amplitude           []float64          `json:"amplitude,omitempty"`
-	Model               option.Model       `json:"model"`
-	Phase               string             `json:"phase,omitempty"`               // of complex gains, as the flag
-	PhaseConcentration  *float64           `json:"phase_concentration,omitempty"` // κ, where that was learned
-	PhaseSD             *float64           `json:"phase_sd,omitempty"`            // of the common phase, in radians; none where it is a convention
-	Options             option.OptionsJSON `json:"options"`
-	option.FaultsJSON                      // faulty, fault_rate, broken_sensors, saturation
-	option.OffsetJSON                      // offset, offset_sd
-	option.TogetherJSON                    // s_smooth, s_scatter
-	option.JointJSON                       // joint, joint_rows, joint_correlation
-	MeansRemoved        bool               `json:"means_removed"`
-	Plan                *solver.Plan       `json:"plan"`
-	ScaleSD             *float64           `json:"scale_sd,omitempty"`
-	LogEvidence         *float64           `json:"log_evidence,omitempty"`
-	Matrix              string             `json:"matrix"`    // W in words
-	Storage             string             `json:"w_storage"` // of a table
-	Arithmetic          string             `json:"w_arithmetic"`
-	Warnings            []calamp.Warning   `json:"warnings"`
-	ConvergedSignals    int                `json:"converged_signals"`
-	Metrics             *facts.Metrics     `json:"metrics,omitempty"`
-	Compare             comparisons        `json:"compare,omitempty"`
-	doubtJSON                              // matrix_scores, theta, theta_sd, theta_cov, fit_runs
-	Written             []string           `json:"written"`
-}
 
 // print tells what was found, to standard output unless a file goes there.
 func (s *solve) print(data *dataset.Problem, res *calamp.Result, others comparisons, written []string) error {
 	if s.json {
-		return s.PrintJSON(resultJSON{
-			Status: res.Status, Reason: res.Reason, Iterations: res.Iterations, WallS: res.Wall.Seconds(),
-			Size: facts.SizeOf(data), SignalPrior: s.prior, Groups: s.groups.Found(), Amplitude: res.Amplitude, Model: s.model, Phase: s.phaseWord(res), PhaseConcentration: s.phases.Concentration(), PhaseSD: phaseSD(res), Options: s.solver.JSON(), FaultsJSON: s.faults.JSON(res), OffsetJSON: s.offset.JSON(), TogetherJSON: s.belong.JSON(), JointJSON: s.joint.JSON(res),
-			MeansRemoved: res.Plan.Has("mean removal"), Plan: res.Plan,
-			ScaleSD: console.Known(res.ScaleSD), LogEvidence: console.Known(res.LogEvidence), Matrix: facts.MatrixName(data.W, res.Storage, res.Arithmetic), Storage: res.Storage, Arithmetic: res.Arithmetic,
-			Warnings: console.OrEmpty(res.Warnings), ConvergedSignals: facts.Converged(res),
-			Metrics: s.metricsOf(data, res), Compare: others, doubtJSON: s.doubt.json(res), Written: console.OrEmpty(written),
-		})
+		return s.PrintJSON(s.object(data, res, others, written))
 	}
 	var text console.Summary
 	text.Line("problem", "%v", facts.SizeOf(data))
@@ -106,6 +64,20 @@ func (s *solve) print(data *dataset.Problem, res *calamp.Result, others comparis
 		return nil
 	}
 	return s.PrintBeside(text.String())
+}
+
+// object is what solve prints with --json.
+func (s *solve) object(data *dataset.Problem, res *calamp.Result, others comparisons, written []string) console.Object {
+	return console.Object{
+		"status", res.Status, "reason", res.Reason, "iterations", res.Iterations, "wall_s", res.Wall.Seconds(), "", facts.SizeOf(data), "", s.prior,
+		"groups?", s.groups.Found(), "amplitude?", res.Amplitude, "model", s.model,
+		"phase?", s.phaseWord(res), "phase_concentration?", s.phases.Concentration(), "phase_sd?", phaseSD(res),
+		"options", s.solver.JSON(), "", s.faults.JSON(res), "", s.offset.JSON(), "", s.belong.JSON(), "", s.joint.JSON(res),
+		"means_removed", res.Plan.Has("mean removal"), "plan", res.Plan, "scale_sd?", console.Known(res.ScaleSD), "log_evidence?", console.Known(res.LogEvidence),
+		"matrix", facts.MatrixName(data.W, res.Storage, res.Arithmetic), "w_storage", res.Storage, "w_arithmetic", res.Arithmetic,
+		"warnings", console.OrEmpty(res.Warnings), "converged_signals", facts.Converged(res), "metrics?", s.metricsOf(data, res), "compare?", others,
+		"", s.doubt.json(res), "written", console.OrEmpty(written),
+	}
 }
 
 func calibrationLines(s *console.Summary, res *calamp.Result, m option.Model) {

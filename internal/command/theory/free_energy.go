@@ -178,52 +178,23 @@ func (f *freeEnergy) words(e *replica.Energy) string {
 	return text.String()
 }
 
-type stationaryJSON struct {
-	MSEX   float64 `json:"mse_x"`
-	M      float64 `json:"m"`
-	AHat   float64 `json:"a_hat"`
-	IX     float64 `json:"i_x"`
-	IXErr  float64 `json:"i_x_err"`
-	IZ     float64 `json:"i_z"`
-	IZErr  float64 `json:"i_z_err"`
-	Phi    float64 `json:"phi"`
-	PhiErr float64 `json:"phi_err"`
-	Stable bool    `json:"stable"`
-}
-
-// freeEnergyJSON is what free-energy prints with --json.
-type freeEnergyJSON struct {
-	Alpha      float64          `json:"alpha"`
-	P          int              `json:"p"`
-	Model      option.Model     `json:"model"`
-	F          float64          `json:"free_energy"`
-	FErr       float64          `json:"free_energy_err"`
-	Signals    float64          `json:"information_x"`
-	SignalsErr float64          `json:"information_x_err"`
-	Both       float64          `json:"information_xs"`
-	BothErr    float64          `json:"information_xs_err"`
-	Phase      string           `json:"phase"`
-	Possible   float64          `json:"mse_x_possible"`
-	Reached    float64          `json:"mse_x_algorithmic"`
-	Points     []stationaryJSON `json:"stationary_points"`
-	Written    []string         `json:"written"`
-}
-
-func (f *freeEnergy) object(e *replica.Energy, points []replica.Stationary) freeEnergyJSON {
-	j := freeEnergyJSON{
-		Alpha: f.alpha, P: f.p, Model: f.truth,
-		F: e.F.Value, FErr: e.F.Err, Signals: e.Signals.Value, SignalsErr: e.Signals.Err, Both: e.Both.Value, BothErr: e.Both.Err,
-		Phase: "easy", Possible: e.Dominant.MSE, Reached: e.Algorithmic.MSE, Written: f.written(),
-	}
+// object is what free-energy prints with --json.
+func (f *freeEnergy) object(e *replica.Energy, points []replica.Stationary) console.Object {
+	phase, all := "easy", []console.Object(nil)
 	if hard(e) {
-		j.Phase = "hard"
+		phase = "hard"
 	}
 	for _, s := range points {
-		j.Points = append(j.Points, stationaryJSON{
-			s.MSE, s.Overlap, s.AHat.Value, s.IX.Value, s.IX.Err, s.IZ.Value, s.IZ.Err, s.Phi.Value, s.Phi.Err, s.Stable,
+		all = append(all, console.Object{
+			"mse_x", s.MSE, "m", s.Overlap, "a_hat", s.AHat.Value, "i_x", s.IX.Value, "i_x_err", s.IX.Err, "i_z", s.IZ.Value, "i_z_err", s.IZ.Err,
+			"phi", s.Phi.Value, "phi_err", s.Phi.Err, "stable", s.Stable,
 		})
 	}
-	return j
+	return console.Object{
+		"alpha", f.alpha, "p", f.p, "model", f.truth, "free_energy", e.F.Value, "free_energy_err", e.F.Err, "information_x", e.Signals.Value, "information_x_err", e.Signals.Err,
+		"information_xs", e.Both.Value, "information_xs_err", e.Both.Err, "phase", phase, "mse_x_possible", e.Dominant.MSE, "mse_x_algorithmic", e.Algorithmic.MSE,
+		"stationary_points", all, "written", f.written(),
+	}
 }
 
 func (f *freeEnergy) figure(curve []replica.Value, points []replica.Stationary) figure.Figure {
@@ -244,28 +215,13 @@ func (f *freeEnergy) figure(curve []replica.Value, points []replica.Stationary) 
 	}
 }
 
-// mismatchedJSON is the mismatched potential at a fixed point.
-type mismatchedJSON struct {
-	Alpha     float64       `json:"alpha"`
-	P         int           `json:"p"`
-	Model     option.Model  `json:"model"`
-	Stated    *option.Model `json:"assumed_model"`
-	Phi       float64       `json:"phi"`
-	PhiErr    float64       `json:"phi_err"`
-	At        replicaPoint  `json:"at"`
-	Gradient  replicaPoint  `json:"gradient"`
-	MSEX      float64       `json:"mse_x"`
-	MSES      float64       `json:"mse_s"`
-	Converged bool          `json:"converged"`
+// overlapsOf and conjugatesOf are the arguments of the mismatched potential, named.
+func overlapsOf(p replica.Point) console.Object {
+	return console.Object{"q", p.Q, "m", p.M, "q12", p.Q12}
 }
 
-type replicaPoint struct {
-	Q      float64 `json:"q"`
-	M      float64 `json:"m"`
-	Q12    float64 `json:"q12"`
-	QHat   float64 `json:"q_hat"`
-	MHat   float64 `json:"m_hat"`
-	Q12Hat float64 `json:"q12_hat"`
+func conjugatesOf(p replica.Point) console.Object {
+	return console.Object{"q_hat", p.QHat, "m_hat", p.MHat, "q12_hat", p.Q12Hat}
 }
 
 // runMismatched evaluates the potential where the mismatched student's state
@@ -285,16 +241,17 @@ func (f *freeEnergy) runMismatched(ctx context.Context) error {
 		return &console.Exit{Code: console.NotConverged, Err: fmt.Errorf("state evolution ran away: there is no fixed point to evaluate the potential at")}
 	}
 	if f.json {
-		err = f.PrintJSON(mismatchedJSON{
-			f.alpha, f.p, f.truth, f.statedModel(), phi.Value, phi.Err,
-			replicaPoint(at), replicaPoint(gradient), o.MSEX.Value, o.MSES.Value, ok,
+		err = f.PrintJSON(console.Object{
+			"alpha", f.alpha, "p", f.p, "model", f.truth, "assumed_model", f.statedModel(), "phi", phi.Value, "phi_err", phi.Err,
+			"at", append(overlapsOf(at), conjugatesOf(at)...), "gradient", append(overlapsOf(gradient), conjugatesOf(gradient)...),
+			"mse_x", o.MSEX.Value, "mse_s", o.MSES.Value, "converged", ok,
 		})
 	} else {
 		var text console.Summary
 		text.Line("potential", "φ = %v", phi)
 		text.Line("errors", "mse_x %v, mse_s %v", o.MSEX, o.MSES)
-		text.Line("overlaps", "%s", namedNumbers("q", at.Q, "m", at.M, "q12", at.Q12))
-		text.Line("conjugates", "%s", namedNumbers("q_hat", at.QHat, "m_hat", at.MHat, "q12_hat", at.Q12Hat))
+		text.Line("overlaps", "%s", namedNumbers(overlapsOf(at)...))
+		text.Line("conjugates", "%s", namedNumbers(conjugatesOf(at)...))
 		err = f.Print(text.String())
 	}
 	if err == nil && !ok {

@@ -71,14 +71,9 @@ func (t *threshold) jointAt(ctx context.Context, rho float64) (l limits, err err
 const enoughPoints = 1024
 
 // jointJSON is where signals belong together.
-type jointJSON struct {
-	Joint       bool    `json:"joint"`
-	Correlation float64 `json:"correlation"`
-}
-
-func (t *theory) jointJSON() *jointJSON {
+func (t *theory) jointJSON() console.Object {
 	if !t.joint {
 		return nil
 	}
-	return &jointJSON{t.joint, t.correlation}
+	return console.Object{"joint", t.joint, "correlation", t.correlation}
 }

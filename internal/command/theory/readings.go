@@ -8,7 +8,6 @@ import (
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/evolution"
 	"github.com/calamp/calamp/internal/command/console"
-	"github.com/calamp/calamp/internal/command/option"
 )
 
 // registerReadings adds what sensors make of z/s: codes, signs, counts, or noise of their own.
@@ -83,13 +82,8 @@ func (t *theory) sensors() *evolution.Readings {
 }
 
 // readingsJSON is what sensors make of z/s, in JSON.
-type readingsJSON struct {
-	option.CodesJSON
-	ZMean float64 `json:"z_mean,omitempty"`
-}
-
-func (t *theory) readingsJSON() readingsJSON {
-	return readingsJSON{t.codes.JSON(), t.zMean}
+func (t *theory) readingsJSON() console.Object {
+	return append(t.codes.JSON(), "z_mean?", t.zMean)
 }
 
 // before is the noise before the division by s.

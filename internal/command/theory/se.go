@@ -375,16 +375,22 @@ func (s *se) put(res *prediction, drawn *overlay) error {
 	return s.writeAll(s.table(res), func() figure.Figure { return s.figure(res, drawn) }, s.object(res), s.summary(res))
 }
 
-// row is one iteration, in the order of the header.
-func (s *se) row(o evolution.Overlaps) []float64 {
-	row := []float64{o.MSEX.Value, o.MHat.Value, o.MSES.Value}
+// quantity is a number of an iteration, by its name in tables and in JSON.
+type quantity struct {
+	name string
+	evolution.Number
+}
+
+// quantities are the numbers of an iteration.
+func (s *se) quantities(o evolution.Overlaps) []quantity {
+	list := []quantity{{"mse_x", o.MSEX}, {"m_hat", o.MHat}, {"mse_s", o.MSES}}
 	if s.offset > 0 {
-		row = append(row, o.MSEO.Value)
+		list = append(list, quantity{"mse_o", o.MSEO})
 	}
 	if s.mismatched {
-		row = append(row, s.scaled(o).Value, o.Q.Value, o.M.Value, o.V.Value, o.QHat.Value, o.ChiHat.Value)
+		list = append(list, quantity{"mse_x_scaled", s.scaled(o)}, quantity{"q", o.Q}, quantity{"m", o.M}, quantity{"v", o.V}, quantity{"q_hat", o.QHat}, quantity{"chi_hat", o.ChiHat})
 	}
-	return row
+	return list
 }
 
 // scaled is the error after the best common factor.
@@ -394,15 +400,12 @@ func (s *se) scaled(o evolution.Overlaps) evolution.Number {
 
 // table has a row for each iteration; on the screen, online, for each sample.
 func (s *se) table(res *prediction) console.Table {
-	t := console.Table{Header: []string{"iteration", "mse_x", "m_hat", "mse_s"}}
+	t := console.Table{Header: []string{"iteration"}}
 	if s.online {
-		t.Header = append([]string{"sample"}, t.Header...)
+		t.Header = []string{"sample", "iteration"}
 	}
-	if s.offset > 0 {
-		t.Header = append(t.Header, "mse_o")
-	}
-	if s.mismatched {
-		t.Header = append(t.Header, "mse_x_scaled", "q", "m", "v", "q_hat", "chi_hat")
+	for _, q := range s.quantities(evolution.Overlaps{}) {
+		t.Header = append(t.Header, q.name)
 	}
 	lastOnly := s.online && !s.csv && s.out == ""
 	for k, p := range res.samples {
@@ -410,9 +413,12 @@ func (s *se) table(res *prediction) console.Table {
 			if lastOnly && i < len(p.steps)-1 {
 				continue
 			}
-			row := append([]float64{float64(i + 1)}, s.row(o)...)
+			row := []float64{float64(i + 1)}
 			if s.online {
-				row = append([]float64{float64(k + 1)}, row...)
+				row = []float64{float64(k + 1), float64(i + 1)}
+			}
+			for _, q := range s.quantities(o) {
+				row = append(row, q.Value)
 			}
 			t.Rows = append(t.Rows, row)
 		}
@@ -430,111 +436,39 @@ func (s *se) summary(res *prediction) string {
 	return text.String()
 }
 
-// stepJSON is one iteration, with an estimate of the error of each number.
-type stepJSON struct {
-	Iteration int     `json:"iteration,omitempty"`
-	MSEX      float64 `json:"mse_x"`
-	MSEXErr   float64 `json:"mse_x_err"`
-	MHat      float64 `json:"m_hat"`
-	MHatErr   float64 `json:"m_hat_err"`
-	MSES      float64 `json:"mse_s"`
-	MSESErr   float64 `json:"mse_s_err"`
-	*offsetsJSON
-	*overlapsJSON
-}
-
-// offsetsJSON is where sensors have offsets.
-type offsetsJSON struct {
-	MSEO    float64 `json:"mse_o"`
-	MSEOErr float64 `json:"mse_o_err"`
-}
-
-type overlapsJSON struct {
-	MSEXScaled    float64 `json:"mse_x_scaled"`
-	MSEXScaledErr float64 `json:"mse_x_scaled_err"`
-	Q             float64 `json:"q"`
-	QErr          float64 `json:"q_err"`
-	M             float64 `json:"m"`
-	MErr          float64 `json:"m_err"`
-	V             float64 `json:"v"`
-	VErr          float64 `json:"v_err"`
-	QHat          float64 `json:"q_hat"`
-	QHatErr       float64 `json:"q_hat_err"`
-	ChiHat        float64 `json:"chi_hat"`
-	ChiHatErr     float64 `json:"chi_hat_err"`
-}
-
-func (s *se) step(iteration int, o evolution.Overlaps) stepJSON {
-	j := stepJSON{
-		Iteration: iteration,
-		MSEX:      o.MSEX.Value, MSEXErr: o.MSEX.Err, MHat: o.MHat.Value, MHatErr: o.MHat.Err,
-		MSES: o.MSES.Value, MSESErr: o.MSES.Err,
-	}
-	if s.offset > 0 {
-		j.offsetsJSON = &offsetsJSON{o.MSEO.Value, o.MSEO.Err}
-	}
-	if s.mismatched {
-		scaled := s.scaled(o)
-		j.overlapsJSON = &overlapsJSON{
-			scaled.Value, scaled.Err, o.Q.Value, o.Q.Err, o.M.Value, o.M.Err, o.V.Value, o.V.Err,
-			o.QHat.Value, o.QHat.Err, o.ChiHat.Value, o.ChiHat.Err,
-		}
+// step is the numbers of an iteration in JSON, with an estimate of the error of each.
+func (s *se) step(o evolution.Overlaps) (j console.Object) {
+	for _, q := range s.quantities(o) {
+		j = append(j, q.name, q.Value, q.name+"_err", q.Err)
 	}
 	return j
 }
 
-type sampleJSON struct {
-	Sample    int        `json:"sample"`
-	Converged bool       `json:"converged"`
-	Steps     []stepJSON `json:"iterations"`
-}
-
-type fixedJSON struct {
-	stepJSON
-	Converged bool `json:"converged"`
-}
-
-// seJSON is what se prints with --json.
-type seJSON struct {
-	Kind       string        `json:"kind"`
-	Alpha      float64       `json:"alpha"`
-	P          int           `json:"p"`
-	Rows       int           `json:"rows_per_sensor,omitempty"`
-	Model      option.Model  `json:"model"`
-	Stated     *option.Model `json:"assumed_model,omitempty"`
-	KnownGains bool          `json:"known_gains"`
-	OffsetSD   float64       `json:"offset_sd,omitempty"`
-	Spectrum   string        `json:"spectrum,omitempty"`
-	readingsJSON
-	*jointJSON
-	Steps      []stepJSON   `json:"iterations,omitempty"` // offline
-	Samples    []sampleJSON `json:"samples,omitempty"`    // online
-	FixedPoint *fixedJSON   `json:"fixed_point,omitempty"`
-	Written    []string     `json:"written"`
-}
-
-func (s *se) object(res *prediction) seJSON {
-	j := seJSON{
-		Kind: "offline", Alpha: s.alpha, P: s.p, Rows: s.rowsJSON(), Model: s.truth, Stated: s.statedModel(), KnownGains: s.knownGains, OffsetSD: s.offset,
-		Spectrum: s.spectrum, readingsJSON: s.readingsJSON(), jointJSON: s.jointJSON(), Written: s.written(),
+// object is what se prints with --json.
+func (s *se) object(res *prediction) console.Object {
+	kind := "offline"
+	if s.online {
+		kind = "online"
 	}
-	stepsJSON := func(p predicted) []stepJSON {
-		list := []stepJSON{}
+	j := console.Object{
+		"kind", kind, "alpha", s.alpha, "p", s.p, "rows_per_sensor?", s.rowsJSON(), "model", s.truth, "assumed_model?", s.statedModel(), "known_gains", s.knownGains,
+		"offset_sd?", s.offset, "spectrum?", s.spectrum, "", s.readingsJSON(), "", s.jointJSON(),
+	}
+	samples := []console.Object{}
+	for k, p := range res.samples {
+		steps := []console.Object{}
 		for i, o := range p.steps {
-			list = append(list, s.step(i+1, o))
+			steps = append(steps, append(console.Object{"iteration", i + 1}, s.step(o)...))
 		}
-		return list
-	}
-	if res.fixed != nil && finite(res.fixed.steps[0].MSEX, res.fixed.steps[0].MHat, res.fixed.steps[0].MSES) {
-		j.FixedPoint = &fixedJSON{s.step(0, res.fixed.steps[0]), res.fixed.converged}
+		if samples = append(samples, console.Object{"sample", k + 1, "converged", p.converged, "iterations", steps}); !s.online {
+			j = append(j, "iterations?", steps)
+		}
 	}
 	if s.online {
-		j.Kind = "online"
-		for k, p := range res.samples {
-			j.Samples = append(j.Samples, sampleJSON{k + 1, p.converged, stepsJSON(p)})
-		}
-	} else if len(res.samples) > 0 {
-		j.Steps = stepsJSON(res.samples[0])
+		j = append(j, "samples?", samples)
 	}
-	return j
+	if res.fixed != nil && finite(res.fixed.steps[0].MSEX, res.fixed.steps[0].MHat, res.fixed.steps[0].MSES) {
+		j = append(j, "fixed_point", append(s.step(res.fixed.steps[0]), "converged", res.fixed.converged))
+	}
+	return append(j, "written", s.written())
 }

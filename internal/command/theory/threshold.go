@@ -370,77 +370,40 @@ func (t *threshold) table(list []limits) console.Table {
 }
 
 // limitsJSON has null where there is no threshold.
-type limitsJSON struct {
-	Density     float64  `json:"density"`
-	AlphaMin    *float64 `json:"alpha_min"`
-	AlphaCS     *float64 `json:"alpha_cs"`
-	AlphaCal    *float64 `json:"alpha_cal"`
-	AlphaCalErr *float64 `json:"alpha_cal_err"`
-	*noisyJSON
-}
-
-type noisyJSON struct {
-	AlphaIT          *float64 `json:"alpha_it"`
-	AlphaITErr       *float64 `json:"alpha_it_err"`
-	AlphaInformed    *float64 `json:"alpha_informed"`
-	AlphaInformedErr *float64 `json:"alpha_informed_err"`
-	AlphaEnough      *float64 `json:"alpha_enough"` // null where none is, or on a curve
-	AlphaEnoughErr   *float64 `json:"alpha_enough_err"`
-}
-
-func (t *threshold) limitsJSON(l limits) limitsJSON {
-	value := func(n evolution.Number) (v, err *float64) {
-		if console.Known(n.Value) == nil {
-			return nil, nil
+func (t *threshold) limitsJSON(l limits) console.Object {
+	o := console.Object{"density", l.density, "alpha_min", console.Known(l.least), "alpha_cs", console.Known(l.known)}
+	put := func(name string, n evolution.Number) {
+		value, err := console.Known(n.Value), console.Known(n.Err)
+		if value == nil {
+			err = nil
 		}
-		return &n.Value, console.Known(n.Err)
+		o = append(o, name, value, name+"_err", err)
 	}
-	j := limitsJSON{Density: l.density, AlphaMin: console.Known(l.least), AlphaCS: console.Known(l.known)}
-	j.AlphaCal, j.AlphaCalErr = value(l.cal)
+	put("alpha_cal", l.cal)
 	if t.truth.NoiseVar > 0 {
-		j.noisyJSON = &noisyJSON{}
-		j.AlphaIT, j.AlphaITErr = value(l.ideal)
-		j.AlphaInformed, j.AlphaInformedErr = value(l.informed)
-		j.AlphaEnough, j.AlphaEnoughErr = value(l.enough)
+		put("alpha_it", l.ideal)
+		put("alpha_informed", l.informed)
+		put("alpha_enough", l.enough) // null on a curve
 	}
-	return j
+	return o
 }
 
-// thresholdJSON is what threshold prints with --json; a curve has points.
-type thresholdJSON struct {
-	P        int          `json:"p"`
-	Rows     int          `json:"rows_per_sensor,omitempty"`
-	Model    option.Model `json:"model"`
-	Spectrum string       `json:"spectrum"`
-	Target   float64      `json:"target"`
-	OffsetSD float64      `json:"offset_sd,omitempty"`
-	readingsJSON
-	*jointJSON
-	*limitsJSON
-	N       int          `json:"n,omitempty"`
-	M       int          `json:"m,omitempty"`
-	Sensors *int         `json:"sensors_enough,omitempty"` // for the n entries; none where no number is
-	Answer  string       `json:"answer,omitempty"`         // the sentence
-	Points  []limitsJSON `json:"points,omitempty"`
-	Written []string     `json:"written"`
-}
-
-func (t *threshold) object(list []limits) thresholdJSON {
-	j := thresholdJSON{P: t.p, Rows: t.rowsJSON(), Model: t.truth, Spectrum: t.spectrum, Target: t.target, OffsetSD: t.offset, readingsJSON: t.readingsJSON(), jointJSON: t.jointJSON(), Written: t.written()}
-	if t.densities.n == 0 {
-		if n := t.sensorsFor(list[0]); n > 0 {
-			j.Sensors = &n
-		}
-		j.N, j.M, j.Answer = t.n, t.m, strings.TrimSuffix(t.answer(list), "\n")
-		only := t.limitsJSON(list[0])
-		j.limitsJSON = &only
-		return j
-	}
-	j.Model.Density = 0
+// object is what threshold prints with --json; a curve has points.
+func (t *threshold) object(list []limits) console.Object {
+	model, points := t.truth, []console.Object{}
 	for _, l := range list {
-		j.Points = append(j.Points, t.limitsJSON(l))
+		points = append(points, t.limitsJSON(l))
 	}
-	return j
+	single := console.Object{}
+	if t.densities.n == 0 {
+		single, points = append(points[0], "n?", t.n, "m?", t.m, "sensors_enough?", t.sensorsFor(list[0]), "answer?", strings.TrimSuffix(t.answer(list), "\n")), nil
+	} else {
+		model.Density = 0
+	}
+	return console.Object{
+		"p", t.p, "rows_per_sensor?", t.rowsJSON(), "model", model, "spectrum", t.spectrum, "target", t.target, "offset_sd?", t.offset,
+		"", t.readingsJSON(), "", t.jointJSON(), "", single, "points?", points, "written", t.written(),
+	}
 }
 
 func (t *threshold) figure(list []limits) figure.Figure {
