@@ -112,6 +112,14 @@ func (e *SpecError) Unwrap() error { return e.Err }
 // mostText bounds a file that may be no spec, or a device without an end.
 const mostText = 16 << 20
 
+// FolderOf is where the rows of the spec at path are kept, unless another folder is named.
+func FolderOf(path string) string {
+	if name, is := strings.CutSuffix(path, ".toml"); is {
+		return name
+	}
+	return path + ".rows"
+}
+
 // Load reads a spec from a file.
 func Load(path string) (*Spec, error) {
 	f, err := os.Open(path)

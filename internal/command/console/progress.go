@@ -38,10 +38,16 @@ func (p *Progress) Show(what string, fraction float64) {
 	p.bar.Set(int(100 * min(fraction, 0.99)))
 }
 
-// Done removes the bar.
-func (p *Progress) Done() {
+// Clear makes room for a line of text.
+func (p *Progress) Clear() {
 	if p != nil {
 		p.bar.Clear()
+	}
+}
+
+// Done removes the bar.
+func (p *Progress) Done() {
+	if p.Clear(); p != nil {
 		p.bar.Exit()
 	}
 }

@@ -3,6 +3,7 @@
 package online
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -339,10 +340,7 @@ func (c *calibration) run(flags *pflag.FlagSet, args []string) error {
 		c.completeOffsets(flags)
 	}
 	c.given = facts.Stated(flags, c.Args, bearing)
-	if err := c.complete(flags, args); err != nil {
-		return err
-	}
-	if err := c.checkRanks(args); err != nil {
+	if err := cmp.Or(c.complete(flags, args), c.checkRanks(args)); err != nil {
 		return err
 	}
 	if c.sourceKind == noSource {
@@ -358,13 +356,7 @@ func (c *calibration) run(flags *pflag.FlagSet, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := c.takeComplex(flags, in); err != nil {
-		return err
-	}
-	if err := c.spectrum.Use(in.w, &c.ranks); err != nil {
-		return err
-	}
-	if err := c.model.CheckNoiseAt(in.complex, nil, nil); err != nil {
+	if err := cmp.Or(c.takeComplex(flags, in), c.spectrum.Use(in.w, &c.ranks), c.model.CheckNoiseAt(in.complex, nil, nil)); err != nil {
 		return err
 	}
 	m, n := in.w.Dims()

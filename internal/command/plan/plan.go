@@ -173,42 +173,6 @@ func find(path, name string) (dataset.Info, error) {
 	return dataset.Info{}, console.Usage("%s: there is no array %s", path, name)
 }
 
-// planJSON is what plan prints with --json.
-type planJSON struct {
-	M       int        `json:"m"`
-	N       int        `json:"n"`
-	P       int        `json:"p"`
-	Storage string     `json:"storage"`
-	WBytes  int64      `json:"w_bytes"`
-	Threads int        `json:"threads"`
-	Least   int        `json:"least_ranks"` // that hold W in memory; 0 where none do
-	Rates   ratesJSON  `json:"rates"`
-	Ranks   []rankJSON `json:"ranks"`
-}
-
-type ratesJSON struct {
-	Single  float64 `json:"sweep_s_per_entry"`
-	Double  float64 `json:"exact_sweep_s_per_entry"`
-	Beside  float64 `json:"beside_s_per_number"`
-	Disk    float64 `json:"disk_bytes_per_s"`
-	Network float64 `json:"network_bytes_per_s"`
-	Latency float64 `json:"latency_s"`
-}
-
-type rankJSON struct {
-	Ranks     int     `json:"ranks"`
-	Memory    int64   `json:"memory_bytes"`
-	OnDisk    bool    `json:"on_disk"`
-	Sent      int64   `json:"sent_bytes"`
-	Sweep     float64 `json:"sweep_s"`
-	Disk      float64 `json:"disk_s"`
-	Beside    float64 `json:"beside_s"`
-	Network   float64 `json:"network_s"`
-	Waiting   float64 `json:"waiting_s"`
-	Iteration float64 `json:"iteration_s"`
-	Limit     string  `json:"limit"`
-}
-
 func (c *plan) print(p cost.Problem, r cost.Rates, all []cost.Estimate) error {
 	storage, entry := "f8", int64(8)
 	if p.Single {
@@ -216,17 +180,19 @@ func (c *plan) print(p cost.Problem, r cost.Rates, all []cost.Estimate) error {
 	}
 	bytes, least := int64(p.M)*int64(p.N)*entry, p.Least(int64(c.memory), r)
 	if c.json {
-		j := planJSON{
-			M: p.M, N: p.N, P: p.P, Storage: storage, WBytes: bytes, Threads: c.threads, Least: least,
-			Rates: ratesJSON{r.Single, r.Double, r.Beside, r.Disk, r.Network, r.Latency.Seconds()},
-		}
+		ranks := []console.Object(nil)
 		for _, e := range all {
-			j.Ranks = append(j.Ranks, rankJSON{
-				e.Ranks, e.Resident, e.OnDisk, e.Sent, e.Sweep.Seconds(), e.Disk.Seconds(), e.Beside.Seconds(),
-				e.Network.Seconds(), e.Waiting.Seconds(), e.Iteration.Seconds(), string(e.Limit),
+			ranks = append(ranks, console.Object{
+				"ranks", e.Ranks, "memory_bytes", e.Resident, "on_disk", e.OnDisk, "sent_bytes", e.Sent, "sweep_s", e.Sweep.Seconds(), "disk_s", e.Disk.Seconds(),
+				"beside_s", e.Beside.Seconds(), "network_s", e.Network.Seconds(), "waiting_s", e.Waiting.Seconds(), "iteration_s", e.Iteration.Seconds(), "limit", string(e.Limit),
 			})
 		}
-		return c.PrintJSON(j)
+		return c.PrintJSON(console.Object{
+			"m", p.M, "n", p.N, "p", p.P, "storage", storage, "w_bytes", bytes, "threads", c.threads, "least_ranks", least, "rates", console.Object{
+				"sweep_s_per_entry", r.Single, "exact_sweep_s_per_entry", r.Double, "beside_s_per_number", r.Beside,
+				"disk_bytes_per_s", r.Disk, "network_bytes_per_s", r.Network, "latency_s", r.Latency.Seconds(),
+			}, "ranks", ranks,
+		})
 	}
 	var text console.Summary
 	text.Line("problem", "%s with %d entries, %s (α = %.3g)", console.Plural(p.P, "signal"), p.N, console.Plural(p.M, "sensor"), float64(p.M)/float64(p.N))

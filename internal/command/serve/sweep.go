@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"maps"
@@ -8,7 +9,6 @@ import (
 	"net/http"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -25,7 +25,7 @@ type watched struct {
 
 	mu   sync.Mutex
 	read time.Time // when rows were read last
-	seen sweepJSON
+	seen console.Object
 }
 
 // openSweep reads what --sweep names; nil where nothing is.
@@ -43,43 +43,8 @@ func (s *serve) openSweep() (*watched, error) {
 	if err != nil {
 		return nil, console.Usage("--sweep %w", err)
 	}
-	folder := s.data
-	if folder == "" {
-		folder = strings.TrimSuffix(s.sweep, ".toml")
-		if folder == s.sweep {
-			folder += ".rows"
-		}
-	}
+	folder := cmp.Or(s.data, sweep.FolderOf(s.sweep))
 	return &watched{name: filepath.Base(s.sweep), store: sweep.Store{Dir: folder}, points: spec.Points()}, nil
-}
-
-// sweepJSON is how far a sweep is, and its rows as columns of numbers.
-type sweepJSON struct {
-	Points  int            `json:"points"`
-	Done    int            `json:"done"`
-	Failed  int            `json:"failed"`
-	Classes map[string]int `json:"classes"`
-	Damaged int            `json:"damaged"`
-	Rate    float64        `json:"rate"`   // points a second
-	LeftS   float64        `json:"left_s"` // at that rate
-	Error   string         `json:"error,omitempty"`
-
-	Hosts    []hostJSON              `json:"hosts"`
-	Failures []failureJSON           `json:"failures"` // the first ones
-	Table    map[string]page.Numbers `json:"table"`    // a number for every point, NaN where there is none
-	Kinds    []string                `json:"kinds"`    // algorithms, numbered in the table
-}
-
-type hostJSON struct {
-	Name string  `json:"name"`
-	Done int     `json:"done"`
-	Wall float64 `json:"wall_s"`
-}
-
-type failureJSON struct {
-	Point   string `json:"point"`
-	Class   string `json:"class"`
-	Message string `json:"message"`
 }
 
 const (
@@ -100,46 +65,38 @@ func (s *watched) serve(w http.ResponseWriter, _ *http.Request) {
 	page.JSON(w, http.StatusOK, s.seen)
 }
 
-func (s *watched) look() sweepJSON {
+// look says how far the sweep is, with its rows as columns of numbers: one for every point, NaN where there is none.
+func (s *watched) look() console.Object {
 	rows, damaged, err := s.store.Rows()
 	p := sweep.StatusOf(s.points, rows)
-	j := sweepJSON{
-		Points: p.Points, Done: p.Done, Failed: p.Failed, Classes: p.Classes, Damaged: damaged, Rate: p.Rate, LeftS: p.Left.Seconds(),
-		Failures: []failureJSON{}, Table: make(map[string]page.Numbers),
-	}
+	text, failures := "", []console.Object{} // the first ones
 	if err != nil {
-		j.Error = err.Error()
+		text = err.Error()
 	}
 	t := newTable(s.points[:min(len(s.points), mostCells)])
-	hosts := make(map[string]*hostJSON)
+	hosts, work := map[string]int{}, map[string]float64{}
 	for k, point := range s.points {
 		row, there := rows[point.Key()]
 		if !there {
 			continue
 		}
-		if hosts[row.Host] == nil {
-			hosts[row.Host] = &hostJSON{Name: row.Host}
-		}
-		hosts[row.Host].Done++
-		hosts[row.Host].Wall += row.WallS
-		if row.Failed() && len(j.Failures) < mostFailures {
-			j.Failures = append(j.Failures, failureJSON{point.String(), row.Class, row.Message})
+		hosts[row.Host]++
+		work[row.Host] += row.WallS
+		if row.Failed() && len(failures) < mostFailures {
+			failures = append(failures, console.Object{"point", point.String(), "class", row.Class, "message", row.Message})
 		}
 		if k < mostCells {
 			t.put(k, row)
 		}
 	}
-	j.Hosts = sorted(hosts)
-	j.Table, j.Kinds = t.columns, t.kinds
-	return j
-}
-
-func sorted(hosts map[string]*hostJSON) []hostJSON {
-	list := []hostJSON{}
+	list := []console.Object{}
 	for _, name := range slices.Sorted(maps.Keys(hosts)) {
-		list = append(list, *hosts[name])
+		list = append(list, console.Object{"name", name, "done", hosts[name], "wall_s", work[name]})
 	}
-	return list
+	return console.Object{
+		"points", p.Points, "done", p.Done, "failed", p.Failed, "classes", p.Classes, "damaged", damaged, "rate", p.Rate, "left_s", p.Left.Seconds(), "error?", text,
+		"hosts", list, "failures", failures, "table", t.columns, "kinds", t.kinds,
+	}
 }
 
 // table is points and what was measured at their end, as columns.

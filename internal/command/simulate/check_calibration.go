@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -74,19 +75,11 @@ has no distribution function.`,
 }
 
 func (c *checkCalibration) run(flags *pflag.FlagSet) error {
-	if err := errors.Join(c.model.Complete(flags), c.solver.Complete(flags), c.faults.Complete(flags, &c.solver)); err != nil {
-		return err
-	}
-	if err := c.prior.Complete(flags, &c.model, false); err != nil {
-		return err
-	}
-	if err := option.CheckPlot("--plot", c.plot); err != nil {
-		return err
-	}
-	if err := (console.Outputs{console.File("--plot", c.plot)}).Check(c.json); err != nil {
-		return err
-	}
-	if err := errors.Join(c.checkComplex(flags), c.model.TakePhotons(flags, false), c.model.CheckNoiseAt(c.complex, nil, &c.faults), c.faults.Codes.TakeNoise(flags, &c.model)); err != nil {
+	if err := cmp.Or(
+		c.model.Complete(flags), c.solver.Complete(flags), c.faults.Complete(flags, &c.solver), c.prior.Complete(flags, &c.model, false),
+		option.CheckPlot("--plot", c.plot), (console.Outputs{console.File("--plot", c.plot)}).Check(c.json),
+		c.checkComplex(flags), c.model.TakePhotons(flags, false), c.model.CheckNoiseAt(c.complex, nil, &c.faults), c.faults.Codes.TakeNoise(flags, &c.model),
+	); err != nil {
 		return err
 	}
 	t, err := c.teacher(flags)

@@ -3,6 +3,7 @@
 package simulate
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -115,23 +116,19 @@ func (s *simulate) run(flags *pflag.FlagSet) error {
 	if s.given != "" {
 		s.model.OwnRows()
 	}
-	if err := errors.Join(s.model.Complete(flags), s.model.CheckStated()); err != nil {
-		return err
-	}
-	if err := s.prior.Complete(flags, &s.model, false); err != nil {
-		return err
-	}
-	if err := option.CheckArchive("-o", s.out); err != nil {
+	if err := cmp.Or(
+		s.model.Complete(flags), s.model.CheckStated(), s.prior.Complete(flags, &s.model, false), option.CheckArchive("-o", s.out),
+	); err != nil {
 		return err
 	}
 	if s.out == "" {
 		return console.Usage("no file to write the problem to").WithHint("add -o P.npz")
 	}
 	inputs := append(dataset.SpecFiles(s.given), s.signals, s.model.Noise.File, s.codes.File())
-	if err := (console.Outputs{console.File("-o", s.out)}).Check(s.json, slices.Concat(inputs, s.groups.Files(), dataset.SpecFiles(s.basis.Spec))...); err != nil {
-		return err
-	}
-	if err := errors.Join(s.checkComplex(flags), s.model.TakePhotons(flags, false), s.model.CheckNoiseAt(s.complex, nil, nil), s.codes.Check(""), s.codes.TakeNoise(flags, &s.model)); err != nil {
+	if err := cmp.Or(
+		(console.Outputs{console.File("-o", s.out)}).Check(s.json, slices.Concat(inputs, s.groups.Files(), dataset.SpecFiles(s.basis.Spec))...),
+		s.checkComplex(flags), s.model.TakePhotons(flags, false), s.model.CheckNoiseAt(s.complex, nil, nil), s.codes.Check(""), s.codes.TakeNoise(flags, &s.model),
+	); err != nil {
 		return err
 	}
 	w, err := s.openGiven(flags)

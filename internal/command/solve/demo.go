@@ -1,6 +1,7 @@
 package solve
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -92,19 +93,10 @@ func (d *demo) run(flags *pflag.FlagSet) error {
 	}
 	// The readings are made with these two: they are known, not assumed.
 	d.model.Assumed = slices.DeleteFunc(d.model.Assumed, func(name string) bool { return name == "s-range" || name == "noise-var" })
-	if err := d.prior.Complete(flags, &d.model, false); err != nil {
-		return err
-	}
-	if err := d.solver.Complete(flags); err != nil {
-		return err
-	}
-	if err := d.chooseImages(flags); err != nil {
-		return err
-	}
-	if err := d.solver.Check(&d.model, d.p); err != nil {
-		return err
-	}
-	if err := (console.Outputs{console.File("--report", d.report)}).Check(d.json); err != nil {
+	if err := cmp.Or(
+		d.prior.Complete(flags, &d.model, false), d.solver.Complete(flags), d.chooseImages(flags), d.solver.Check(&d.model, d.p),
+		(console.Outputs{console.File("--report", d.report)}).Check(d.json),
+	); err != nil {
 		return err
 	}
 	images, err := d.images()

@@ -3,6 +3,7 @@
 package solve
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -166,13 +167,7 @@ func (s *solve) together(flags *pflag.FlagSet, args []string) error {
 }
 
 func (s *solve) run(flags *pflag.FlagSet, args []string) error {
-	if err := s.completeModel(flags); err != nil {
-		return err
-	}
-	if err := s.checkInputs(args); err != nil {
-		return err
-	}
-	if err := s.checkDoubt(); err != nil {
+	if err := cmp.Or(s.completeModel(flags), s.checkInputs(args), s.checkDoubt()); err != nil {
 		return err
 	}
 	err := s.ranks.OfFirst(func() error {
@@ -196,13 +191,7 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 	if data.Complex && data.Known != nil {
 		return option.RefuseComplex(true, "what is known of single sensors (s_prior_mean, s_prior_sd)")
 	}
-	if err := s.model.CheckNoiseAt(data.Complex, &s.offset, &s.faults); err != nil {
-		return err
-	}
-	if err := s.model.CheckPhotons(data.Y); err != nil {
-		return err
-	}
-	if err := s.loadDoubt(data); err != nil {
+	if err := cmp.Or(s.model.CheckNoiseAt(data.Complex, &s.offset, &s.faults), s.model.CheckPhotons(data.Y), s.loadDoubt(data)); err != nil {
 		return err
 	}
 	if data.W, err = s.parts.Basis.Compose(data.W); err != nil {
@@ -221,16 +210,10 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 		return err
 	}
 	defer memory.Spare(max(n, rows) * p)()
-	if err := s.model.LoadKnowledge(flags, data.Known, sensors); err != nil {
-		return err
-	}
-	if err := s.belong.Load(sensors, data, s.others, s.ranks.On()); err != nil {
-		return err
-	}
-	if err := s.model.CheckReadings(data.Y); err != nil {
-		return err
-	}
-	if err := s.solver.Check(&s.model, p); err != nil {
+	if err := cmp.Or(
+		s.model.LoadKnowledge(flags, data.Known, sensors), s.belong.Load(sensors, data, s.others, s.ranks.On()), s.model.CheckReadings(data.Y),
+		s.solver.Check(&s.model, p),
+	); err != nil {
 		return err
 	}
 	scale := s.model.HoldScale(&s.anchor, s.groups.On() || s.prior.Fixed(), s.doubt.random != "")

@@ -11,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 
 	"github.com/calamp/calamp/internal/command/console"
@@ -116,7 +115,7 @@ func (s *sweepRun) complete(ctx context.Context) error {
 	} else {
 		err = s.local(ctx, missing)
 	}
-	s.bar.done()
+	s.bar.bar.Done()
 	err = errors.Join(err, s.writer.Close())
 	return s.ending(len(mine), len(missing), time.Since(start), err)
 }
@@ -136,7 +135,7 @@ func (s *sweepRun) take(rows ...sweep.Row) error {
 		s.bar.add(1)
 		if row.Failed() {
 			s.failed++
-			s.bar.clear()
+			s.bar.bar.Clear()
 			s.Warn("%v: %s: %s", row.Point, row.Class, row.Message)
 		}
 	}
@@ -297,10 +296,10 @@ func (s *sweepWorker) run() error {
 	return err
 }
 
-// sweepBar counts points: a bar on a terminal, a line now and then elsewhere.
+// sweepBar shows how many points are done: a bar on a terminal, a line now and then elsewhere.
 type sweepBar struct {
 	app        *console.Console
-	bar        *progressbar.ProgressBar // nil where there is no terminal
+	bar        *console.Progress // nil where there is no terminal
 	all, count int
 	start      time.Time
 	ran        int
@@ -311,49 +310,21 @@ type sweepBar struct {
 const tellEvery = time.Minute
 
 func openBar(a *console.Console, all, done int) *sweepBar {
-	b := &sweepBar{app: a, all: all, count: done, start: time.Now(), stated: time.Now()}
-	if a.Quiet || !console.IsTerminal(a.Stderr) {
-		return b
-	}
-	b.bar = progressbar.NewOptions(all,
-		progressbar.OptionSetWriter(a.Stderr),
-		progressbar.OptionSetWidth(24),
-		progressbar.OptionSetDescription("points"),
-		progressbar.OptionShowCount(),
-		progressbar.OptionShowIts(),
-		progressbar.OptionSetItsString("points"),
-		progressbar.OptionThrottle(100*time.Millisecond),
-		progressbar.OptionClearOnFinish(),
-		progressbar.OptionEnableColorCodes(false),
-	)
-	b.bar.Add(done)
+	b := &sweepBar{app: a, bar: a.Progress(), all: all, count: done, start: time.Now(), stated: time.Now()}
+	b.show()
 	return b
+}
+
+func (b *sweepBar) show() {
+	b.bar.Show(fmt.Sprintf("%d of %d points", b.count, b.all), float64(b.count)/float64(max(1, b.all)))
 }
 
 func (b *sweepBar) add(n int) {
 	b.count += n
 	b.ran += n
-	if b.bar != nil {
-		b.bar.Add(n)
-		return
-	}
-	if time.Since(b.stated) >= tellEvery {
+	if b.show(); b.bar == nil && time.Since(b.stated) >= tellEvery {
 		b.stated = time.Now()
 		left := time.Duration(float64(time.Since(b.start)) / float64(b.ran) * float64(b.all-b.count))
 		b.app.Note("%d of %d points, about %v left", b.count, b.all, rough(left))
-	}
-}
-
-// clear makes room for a line of text.
-func (b *sweepBar) clear() {
-	if b.bar != nil {
-		b.bar.Clear()
-	}
-}
-
-func (b *sweepBar) done() {
-	if b.bar != nil {
-		b.bar.Clear()
-		b.bar.Exit()
 	}
 }

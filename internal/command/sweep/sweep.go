@@ -3,6 +3,7 @@
 package sweep
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -81,12 +82,7 @@ func (g *grid) load(path string) error {
 	if err != nil {
 		return &console.Exit{Code: console.WrongUsage, Err: err}
 	}
-	if g.data == "" {
-		g.data = strings.TrimSuffix(path, ".toml")
-		if g.data == path {
-			g.data += ".rows"
-		}
-	}
+	g.data = cmp.Or(g.data, sweep.FolderOf(path))
 	return g.use(spec)
 }
 

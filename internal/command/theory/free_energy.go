@@ -1,8 +1,8 @@
 package theory
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -62,16 +62,7 @@ potential of the paper's mismatched student, at the end of its state evolution.`
 }
 
 func (f *freeEnergy) run(flags *pflag.FlagSet) error {
-	if err := f.complete(flags); err != nil {
-		return err
-	}
-	if err := f.checkSize(); err != nil {
-		return err
-	}
-	if err := f.checkOutputs(); err != nil {
-		return err
-	}
-	if err := errors.Join(f.checkNetwork(), f.loadGroups()); err != nil {
+	if err := cmp.Or(f.complete(flags), f.checkSize(), f.checkOutputs(), f.checkNetwork(), f.loadGroups()); err != nil {
 		return err
 	}
 	if f.truth.NoiseVar == 0 || f.stated.NoiseVar == 0 {

@@ -1,8 +1,8 @@
 package theory
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -139,10 +139,7 @@ method: --json has standard errors.
 
 func (s *se) run(flags *pflag.FlagSet) error {
 	s.exactly = option.Given(flags, "iterations")
-	if err := s.complete(flags); err != nil {
-		return err
-	}
-	if err := s.checkComplex(flags); err != nil {
+	if err := cmp.Or(s.complete(flags), s.checkComplex(flags)); err != nil {
 		return err
 	}
 	switch {
@@ -151,22 +148,10 @@ func (s *se) run(flags *pflag.FlagSet) error {
 	case s.complex && s.online && s.phases.Free() && s.warmUp == 0:
 		s.warmUp = option.WarmUpPhases
 	}
-	if err := s.checkSize(); err != nil {
-		return err
-	}
-	if err := s.checkOutputs(s.overlay, s.overTruth); err != nil {
-		return err
-	}
-	if err := s.loadGroups(); err != nil {
-		return err
-	}
-	if err := s.readSpectrum(); err != nil {
-		return err
-	}
-	if err := errors.Join(s.checkOffset(), s.checkRows(), s.checkNetwork(), s.checkJoint(flags)); err != nil {
-		return err
-	}
-	if err := s.takeReadings(flags); err != nil {
+	if err := cmp.Or(
+		s.checkSize(), s.checkOutputs(s.overlay, s.overTruth), s.loadGroups(), s.readSpectrum(),
+		s.checkOffset(), s.checkRows(), s.checkNetwork(), s.checkJoint(flags), s.takeReadings(flags),
+	); err != nil {
 		return err
 	}
 	drawn, err := s.loadOverlay()

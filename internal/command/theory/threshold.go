@@ -1,6 +1,7 @@
 package theory
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -147,10 +148,7 @@ unknown, and 2 where both are, and averages are over a sequence of points: alpha
 }
 
 func (t *threshold) run(flags *pflag.FlagSet) error {
-	if err := t.complete(flags); err != nil {
-		return err
-	}
-	if err := t.checkComplex(flags); err != nil {
+	if err := cmp.Or(t.complete(flags), t.checkComplex(flags)); err != nil {
 		return err
 	}
 	switch {
@@ -165,13 +163,9 @@ func (t *threshold) run(flags *pflag.FlagSet) error {
 	case t.densities.n == 0 && t.plot != "":
 		return console.Usage("--plot draws a curve: give --densities lo,hi,n")
 	}
-	if err := t.checkOutputs(); err != nil {
-		return err
-	}
-	if err := t.readSpectrum(); err != nil {
-		return err
-	}
-	if err := errors.Join(t.checkOffset(), t.checkRows(), t.checkNetwork(), t.checkJoint(flags), t.takeReadings(flags)); err != nil {
+	if err := cmp.Or(
+		t.checkOutputs(), t.readSpectrum(), t.checkOffset(), t.checkRows(), t.checkNetwork(), t.checkJoint(flags), t.takeReadings(flags),
+	); err != nil {
 		return err
 	}
 	if (!t.vector.Independent() || t.joint && t.correlation > 0) && !option.Given(flags, "tol") {
