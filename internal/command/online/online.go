@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 
@@ -37,24 +36,6 @@ func (m *forgetting) String() string {
 	return strconv.FormatFloat(m.samples, 'g', -1, 64)
 }
 
-func (m *forgetting) Type() string { return "K|auto" }
-
-// Words is the value that is a word.
-func (m *forgetting) Words() []string { return []string{"auto"} }
-
-func (m *forgetting) Set(text string) error {
-	if text == "auto" {
-		*m = forgetting{auto: true}
-		return nil
-	}
-	v, err := strconv.ParseFloat(text, 64)
-	if err != nil || !(v >= 0) || math.IsInf(v, 1) {
-		return errors.New("expected auto, or a number of samples, at least 0")
-	}
-	*m = forgetting{samples: v}
-	return nil
-}
-
 // MarshalJSON is a number of samples, or "auto".
 func (m *forgetting) MarshalJSON() ([]byte, error) {
 	if m.auto {
@@ -73,24 +54,6 @@ func (b *blockSize) String() string {
 		return "auto"
 	}
 	return strconv.Itoa(int(*b))
-}
-
-func (b *blockSize) Type() string { return "K|auto" }
-
-// Words is the value that is a word.
-func (b *blockSize) Words() []string { return []string{"auto"} }
-
-func (b *blockSize) Set(text string) error {
-	if text == "auto" {
-		*b = autoBlock
-		return nil
-	}
-	v, err := strconv.Atoi(text)
-	if err != nil || v < 1 {
-		return errors.New("expected auto, or a number of samples, at least 1")
-	}
-	*b = blockSize(v)
-	return nil
 }
 
 // MarshalJSON is a number of samples, or "auto".
@@ -297,11 +260,16 @@ func (c *calibration) register(flags *pflag.FlagSet) {
 	c.phases.Register(flags)
 	flags.StringArrayVar(&c.derivatives, "sensor-derivatives", nil, option.About("sensor-derivatives"))
 	flags.Var(option.Count(&c.warmUp, 1), "warm-up", fmt.Sprintf("solve so many samples together before the stream goes on, which it takes to find offsets,\nphases of which nothing is known, and gains where all readings have one sign (default %d for these,\n%d with --phase free, else 1)", online.LeastWarmUp, option.WarmUpPhases))
-	flags.Lookup("warm-up").DefValue = "0"
-	flags.Var(&c.block, "block", "samples that are solved once more together, since their signals belong together: their entries are there in all of\nthem; auto: those that resemble each other. They then tell more of the gains than one by one")
+	flags.Var(option.NumberOr{
+		Stringer: &c.block, Kind: "K|auto", Or: "auto", Within: option.AtLeast1, Expected: "auto, or a number of samples, at least 1",
+		Word: func(string) { c.block = autoBlock }, Number: func(v float64) { c.block = blockSize(v) },
+	}, "block", "samples that are solved once more together, since their signals belong together: their entries are there in all of\nthem; auto: those that resemble each other. They then tell more of the gains than one by one")
 	flags.Var(option.Text(&c.commit, option.OneOf(online.Sane, online.Always)), "commit", "learn from samples that converged and fit the model, or from all")
 	c.memory.auto = true
-	flags.Var(&c.memory, "memory", "forget exponentially over this many samples; 0 forgets nothing; auto looks for\ngains that drift and follows them (not with --commit always)")
+	flags.Var(option.NumberOr{
+		Stringer: &c.memory, Kind: "K|auto", Or: "auto", Within: option.AnyCount, Expected: "auto, or a number of samples, at least 0",
+		Word: func(string) { c.memory = forgetting{auto: true} }, Number: func(v float64) { c.memory = forgetting{samples: v} },
+	}, "memory", "forget exponentially over this many samples; 0 forgets nothing; auto looks for\ngains that drift and follows them (not with --commit always)")
 	c.sanity = online.Sanity{ChiSquare: 2, Sensor: 6, Faulty: 0.2}
 	flags.Var(option.Number(&c.sanity.ChiSquare, option.Positive), "max-chi2", "reject a sample whose mean χ² is above this (with --commit sane, as the next two)")
 	flags.Var(option.Number(&c.sanity.Sensor, option.Positive), "max-chi", "leave out a reading this many standard deviations off")
@@ -320,7 +288,6 @@ func (c *calibration) register(flags *pflag.FlagSet) {
 	c.keep.Register(flags)
 	flags.BoolVar(&c.emitX, "emit-x", false, "add the signal x to each line")
 	flags.Var(option.Count(&c.last, 1), "keep", "samples in -o, the last ones\n(default all of a file with columns, 1000 of a stream)")
-	flags.Lookup("keep").DefValue = "0"
 	flags.BoolVar(&c.json, "json", false, "print one JSON object at the end in place of a line a sample")
 	flags.StringVar(&c.http, "http", "", "serve /healthz, /metrics and /posterior on this address, 127.0.0.1:PORT")
 	flags.StringVar(&c.token, "http-token", "", "bearer token that every HTTP request must carry, of 16 characters or more,\nor @FILE with it; needed on addresses other than this machine's own")

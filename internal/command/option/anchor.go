@@ -3,7 +3,6 @@ package option
 import (
 	"errors"
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 
@@ -38,11 +37,8 @@ func (a *Anchor) Set(text string) error {
 			return errors.New("expected off alone")
 		}
 	case "mean":
-		v, err := strconv.ParseFloat(rest, 64)
-		if err != nil || !(v > 0) || math.IsInf(v, 1) {
-			return errors.New("expected mean= with a finite number above 0")
-		}
-		if err := sized(v, false, "mean= with a finite number above 0"); err != nil {
+		v, err := Positive.parse(rest, "mean= with a finite number above 0")
+		if err != nil {
 			return err
 		}
 		if a.Mean != 0 {
@@ -60,12 +56,13 @@ func (a *Anchor) Set(text string) error {
 		a.Phase = &mu
 	case "sensor":
 		row, value, _ := strings.Cut(rest, ":")
+		const expected = "sensor=ROW:VALUE, a row of W from 0 and its s, a finite number above 0"
 		mu, err := strconv.Atoi(row)
-		v, errV := strconv.ParseFloat(value, 64)
-		if err != nil || errV != nil || mu < 0 || !(v > 0) || math.IsInf(v, 1) {
-			return errors.New("expected sensor=ROW:VALUE, a row of W from 0 and its s, a finite number above 0")
+		if err != nil || mu < 0 {
+			return errors.New("expected " + expected)
 		}
-		if err := sized(v, false, "sensor=ROW:VALUE, a row of W from 0 and its s, a finite number above 0"); err != nil {
+		v, err := Positive.parse(value, expected)
+		if err != nil {
 			return err
 		}
 		if _, twice := a.Sensors[mu]; twice {

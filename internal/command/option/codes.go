@@ -1,7 +1,6 @@
 package option
 
 import (
-	"errors"
 	"math"
 	"math/rand/v2"
 	"path/filepath"
@@ -60,25 +59,18 @@ func (t *threshold) Set(text string) error {
 		*t = threshold{on: true, file: text}
 		return nil
 	}
-	const expected = "off, a finite number, or a file (.npy, .npz, .mat) with one of every sensor or reading"
-	at, err := strconv.ParseFloat(text, 64)
-	if err != nil || math.IsNaN(at) || math.IsInf(at, 0) {
-		return errors.New("expected " + expected)
+	at, err := Finite.parse(text, "off, a finite number, or a file (.npy, .npz, .mat) with one of every sensor or reading")
+	if err == nil {
+		*t = threshold{on: true, at: at}
 	}
-	if err := sized(at, false, expected); err != nil {
-		return err
-	}
-	*t = threshold{on: true, at: at}
-	return nil
+	return err
 }
 
 // Register adds the flags.
 func (c *Codes) Register(flags *pflag.FlagSet) {
 	flags.Var(Number(&c.step, Positive), "quantised", About("quantised"))
-	flags.Lookup("quantised").DefValue = "0" // they are not
 	flags.Var(&c.sign, "sign", About("sign"))
 	flags.Var(Number(&c.unit, Positive), "counts", About("counts"))
-	flags.Lookup("counts").DefValue = "0" // they are none
 }
 
 // On reports whether readings are codes.

@@ -1,7 +1,6 @@
 package option
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -48,16 +47,25 @@ const (
 
 // Register adds the flag, after those of the model.
 func (p *Phases) Register(flags *pflag.FlagSet) {
-	value := flags.Lookup("s-range").Value
-	if a, ok := value.(*auto); ok {
-		value = a.Value
+	amplitudes := flags.Lookup("s-range").Value
+	if a, ok := amplitudes.(*auto); ok {
+		amplitudes = a.Value
 	}
-	value.(*interval).point = true // an amplitude may be known
-	usage := About("phase")
+	amplitudes.(*interval).point = true // an amplitude may be known
+	value, words, usage, expected := "known|free|κ", "known free", About("phase"), "known, free, or a finite number above 0"
 	if p.Learnable {
-		usage += "; auto learns κ"
+		value, words, usage = value+"|auto", words+" auto", usage+"; auto learns κ"
+	} else {
+		expected += ": how phases are spread is learned by calamp solve alone"
 	}
-	flags.Var(p, "phase", usage)
+	flags.Var(NumberOr{
+		Stringer: p, Kind: value, Or: words, Within: Positive, Expected: expected,
+		Word: func(word string) {
+			p.given, p.Learned = true, word == AutoWord
+			p.Kappa = map[string]float64{phaseKnown: math.Inf(1), phaseFree: 0, AutoWord: unlearnedKappa}[word]
+		},
+		Number: func(v float64) { p.given, p.Learned, p.Kappa = true, false, v },
+	}, "phase", usage)
 }
 
 // String is the flag's value.
@@ -99,50 +107,6 @@ func (p *Phases) Fields(isComplex bool) []report.Field {
 		words = "von Mises, κ = " + p.String()
 	}
 	return []report.Field{{Name: "Phases of s", Value: words}}
-}
-
-// Type is what help shows.
-func (p *Phases) Type() string {
-	if p.Learnable {
-		return "known|free|κ|auto"
-	}
-	return "known|free|κ"
-}
-
-// Words are the values that are words.
-func (p *Phases) Words() []string {
-	if p.Learnable {
-		return []string{phaseKnown, phaseFree, AutoWord}
-	}
-	return []string{phaseKnown, phaseFree}
-}
-
-// Set takes the flag's value.
-func (p *Phases) Set(text string) error {
-	p.given, p.Learned = true, false
-	switch text {
-	case AutoWord:
-		if !p.Learnable {
-			return errors.New("expected known, free, or a finite number above 0: how phases are spread is learned by calamp solve alone")
-		}
-		p.Kappa, p.Learned = unlearnedKappa, true
-		return nil
-	case phaseKnown:
-		p.Kappa = math.Inf(1)
-		return nil
-	case phaseFree:
-		p.Kappa = 0
-		return nil
-	}
-	v, err := strconv.ParseFloat(text, 64)
-	if err != nil || !(v > 0) || math.IsInf(v, 1) {
-		return errors.New("expected known, free, or a finite number above 0")
-	}
-	if err := sized(v, false, "known, free, or a finite number above 0"); err != nil {
-		return err
-	}
-	p.Kappa = v
-	return nil
 }
 
 // realOnly are flags that complex problems do not have, with what to do in their place.

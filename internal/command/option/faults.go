@@ -1,7 +1,6 @@
 package option
 
 import (
-	"errors"
 	"strconv"
 
 	"github.com/spf13/pflag"
@@ -26,7 +25,7 @@ type Outliers struct{ rate faultRate }
 
 // Register adds the flag; of says what it is good for beside.
 func (o *Outliers) Register(flags *pflag.FlagSet) {
-	flags.Var(&o.rate, "outliers", About("outliers"))
+	o.rate.register(flags, "outliers")
 }
 
 // Complete leaves the bare algorithm bare.
@@ -52,7 +51,7 @@ type faultRate struct {
 
 func (f *faultRate) String() string {
 	switch {
-	case f == nil || !f.off && f.rate == 0:
+	case !f.off && f.rate == 0:
 		return "auto"
 	case f.off:
 		return "off"
@@ -60,7 +59,13 @@ func (f *faultRate) String() string {
 	return strconv.FormatFloat(f.rate, 'g', -1, 64)
 }
 
-func (f *faultRate) Type() string { return "auto|off|fraction" }
+// register adds the flag.
+func (f *faultRate) register(flags *pflag.FlagSet, name string) {
+	flags.Var(NumberOr{
+		Stringer: f, Kind: "auto|off|fraction", Or: "auto off", Within: Inside01, Expected: "auto, off, or a number in (0, 1)",
+		Word: func(word string) { *f = faultRate{off: word == "off"} }, Number: func(v float64) { *f = faultRate{rate: v} },
+	}, name, About(name))
+}
 
 // words is what is expected, for the report.
 func (f *faultRate) words() string {
@@ -73,35 +78,11 @@ func (f *faultRate) words() string {
 	return console.Short(f.rate) + " of all, expected"
 }
 
-// Words are the values that are words.
-func (f *faultRate) Words() []string { return []string{"auto", "off"} }
-
-func (f *faultRate) Set(text string) error {
-	switch text {
-	case "auto":
-		*f = faultRate{}
-		return nil
-	case "off":
-		*f = faultRate{off: true}
-		return nil
-	}
-	rate, err := strconv.ParseFloat(text, 64)
-	if err != nil || !(rate > 0 && rate < 1) {
-		return errors.New("expected auto, off, or a number in (0, 1)")
-	}
-	if err := sized(rate, false, "auto, off, or a number in (0, 1)"); err != nil {
-		return err
-	}
-	*f = faultRate{rate: rate}
-	return nil
-}
-
 // Register adds the flags.
 func (f *Faults) Register(flags *pflag.FlagSet) {
-	flags.Var(&f.rate, "faulty", About("faulty"))
+	f.rate.register(flags, "faulty")
 	f.outliers.Register(flags)
 	flags.Var(Number(&f.saturation, Positive), "saturation", About("saturation"))
-	flags.Lookup("saturation").DefValue = "0" // there is none
 	f.Codes.Register(flags)
 }
 

@@ -22,9 +22,6 @@ func (m *Model) registerGains(flags *pflag.FlagSet) {
 	flags.Var(Text(&m.asked, OneOf(solver.AutoS, solver.UniformS, solver.NormalS, solver.LogNormalS)), "s-prior", About("s-prior"))
 	flags.Var(Number(&m.SMean, Positive), "s-mean", About("s-mean"))
 	flags.Var(Number(&m.SSD, Positive), "s-sd", About("s-sd"))
-	for _, name := range gainFlags[1:] {
-		flags.Lookup(name).DefValue = "0" // they have no default
-	}
 }
 
 // CompleteStated is for a second model beside m's truth, whose flags have a prefix: it takes the truth's

@@ -55,16 +55,13 @@ func (p *photons) Set(text string) error {
 	}
 	next := photons{on: true, autoGain: gain == AutoWord, autoRead: read == AutoWord}
 	for _, one := range []struct {
-		text string
-		auto bool
-		to   *float64
-		zero bool
-	}{{gain, next.autoGain, &next.gain, false}, {read, next.autoRead, &next.read, true}} {
-		if one.auto {
-			continue
-		}
-		v, err := strconv.ParseFloat(one.text, 64)
-		if err != nil || !(v > 0 || v == 0 && one.zero) || sized(v, false, "") != nil {
+		text   string
+		auto   bool
+		to     *float64
+		within Range
+	}{{gain, next.autoGain, &next.gain, Positive}, {read, next.autoRead, &next.read, NotNegative}} {
+		v, err := one.within.parse(one.text, "")
+		if err != nil && !one.auto {
 			return errors.New(expected)
 		}
 		*one.to = v

@@ -1,7 +1,6 @@
 package option
 
 import (
-	"errors"
 	"math"
 	"slices"
 	"strconv"
@@ -25,7 +24,7 @@ type Offset struct {
 
 func (o *Offset) String() string {
 	switch {
-	case o == nil || !o.on:
+	case !o.on:
 		return "off"
 	case o.sd == 0:
 		return AutoWord
@@ -33,36 +32,12 @@ func (o *Offset) String() string {
 	return strconv.FormatFloat(o.sd, 'g', -1, 64)
 }
 
-// Type is what help says of the value.
-func (o *Offset) Type() string { return "off|auto|number" }
-
-// Words are the values that are words.
-func (o *Offset) Words() []string { return []string{"off", AutoWord} }
-
-// Set reads what String writes.
-func (o *Offset) Set(text string) error {
-	switch text {
-	case "off":
-		*o = Offset{}
-		return nil
-	case AutoWord:
-		*o = Offset{on: true}
-		return nil
-	}
-	sd, err := strconv.ParseFloat(text, 64)
-	if err != nil || !(sd > 0) || math.IsInf(sd, 1) {
-		return errors.New("expected off, auto, or a finite number above 0")
-	}
-	if err := sized(sd, false, "off, auto, or a finite number above 0"); err != nil {
-		return err
-	}
-	*o = Offset{on: true, sd: sd}
-	return nil
-}
-
 // Register adds the flag.
 func (o *Offset) Register(flags *pflag.FlagSet) {
-	flags.Var(o, "offset", About("offset"))
+	flags.Var(NumberOr{
+		Stringer: o, Kind: "off|auto|number", Or: "off auto", Within: Positive, Expected: "off, auto, or a finite number above 0",
+		Word: func(word string) { *o = Offset{on: word == AutoWord} }, Number: func(v float64) { *o = Offset{on: true, sd: v} },
+	}, "offset", About("offset"))
 }
 
 // On reports whether there are offsets.

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -67,17 +66,15 @@ func (c *components) String() string { return "" }
 func (c *components) Type() string { return "weight,mean,var" }
 
 func (c *components) Set(text string) error {
+	const expected = "weight,mean,variance"
 	words := strings.Split(text, ",")
 	var v [3]float64
 	if len(words) != len(v) {
-		return errors.New("expected weight,mean,variance")
+		return errors.New("expected " + expected)
 	}
-	for i, word := range words {
+	for i, within := range [...]Range{Finite, Finite, {holds: Finite.holds, square: true}} {
 		var err error
-		if v[i], err = strconv.ParseFloat(strings.TrimSpace(word), 64); err != nil {
-			return errors.New("expected weight,mean,variance")
-		}
-		if err := sized(v[i], i == 2, "weight,mean,variance"); err != nil {
+		if v[i], err = within.parse(strings.TrimSpace(words[i]), expected); err != nil {
 			return err
 		}
 	}

@@ -38,7 +38,6 @@ func (s *Solver) Register(flags *pflag.FlagSet) {
 	flags.Var(Count(&s.MaxIter, 1), "max-iter", "largest number of iterations")
 	flags.Var(Number(&s.tol, below1),
 		"tol", "relative change of a signal at which it has converged; 0 does exactly --max-iter iterations\n(default 1e-10, or what is small beside a signal's own error bar)")
-	flags.Lookup("tol").DefValue = "0" // hides "(default 0)", which would be wrong
 	flags.Var(Text(&s.damping, dampingWords), "damping", "fraction of the old estimate kept at each update")
 	flags.BoolVar(&s.noScaleStep, "no-scale-step", false, "leave the global scale to the plain recursion")
 	flags.Var(Choice(&s.means, "auto", "off"), "mean-removal", "take row and column means out of W where it has any, and restore them exactly;\nneeds --covariance diagonal and no scalar variances, and is off for the published algorithm")

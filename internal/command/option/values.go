@@ -52,6 +52,8 @@ var (
 	SquareOr0   = Range{holds: NotNegative.holds, expected: NotNegative.expected, square: true}
 	Fraction    = Range{holds: func(v float64) bool { return v > 0 && v <= 1 }, expected: "a number in (0, 1]"}
 	Inside01    = Range{holds: func(v float64) bool { return v > 0 && v < 1 }, expected: "a number in (0, 1)"}
+	AnyCount    = Range{holds: NotNegative.holds, unsized: true} // of samples
+	AtLeast1    = Range{holds: func(v float64) bool { return v >= 1 && v == math.Trunc(v) }, unsized: true}
 	below1      = Range{holds: func(v float64) bool { return v >= 0 && v < 1 }, expected: "a number in [0, 1)"}
 )
 
@@ -78,15 +80,52 @@ func (n number) String() string { return strconv.FormatFloat(*n.value, 'g', -1, 
 func (n number) Type() string { return "number" }
 
 func (n number) Set(text string) error {
+	v, err := n.within.parse(text, n.within.expected)
+	if err == nil {
+		*n.value = v
+	}
+	return err
+}
+
+// parse reads a number of the range, or says what was expected.
+func (r Range) parse(text, expected string) (float64, error) {
 	v, err := strconv.ParseFloat(text, 64)
-	if err != nil || math.IsInf(v, 0) || !n.within.holds(v) {
-		return errors.New("expected " + n.within.expected)
+	if err != nil || math.IsInf(v, 0) || !r.holds(v) {
+		return 0, errors.New("expected " + expected)
 	}
-	if err := sized(v, n.within.square, n.within.expected); err != nil && !n.within.unsized {
-		return err
+	if err := sized(v, r.square, expected); err != nil && !r.unsized {
+		return 0, err
 	}
-	*n.value = v
-	return nil
+	return v, nil
+}
+
+// NumberOr is a flag's value that is a number of a range, or one of a few words.
+type NumberOr struct {
+	fmt.Stringer // the value as it is
+	Kind, Or     string
+	Within       Range
+	Expected     string // for the message
+	Word         func(word string)
+	Number       func(v float64)
+}
+
+// Type is what help says of the value.
+func (n NumberOr) Type() string { return n.Kind }
+
+// Words are the values that are words.
+func (n NumberOr) Words() []string { return strings.Fields(n.Or) }
+
+// Set takes a word or a number.
+func (n NumberOr) Set(text string) error {
+	if slices.Contains(n.Words(), text) {
+		n.Word(text)
+		return nil
+	}
+	v, err := n.Within.parse(text, n.Expected)
+	if err == nil {
+		n.Number(v)
+	}
+	return err
 }
 
 type count struct {

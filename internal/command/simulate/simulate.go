@@ -81,7 +81,6 @@ times these.`,
 	flags.StringVar(&s.given, "matrix", "", "take this W, in place of a random one: "+dataset.MatrixSpecs())
 	s.basis.Register(flags)
 	flags.Var(option.Number(&s.known, option.Positive), "s-known", "every sensor's s is known beforehand with this relative error: s_prior_mean and s_prior_sd")
-	flags.Lookup("s-known").DefValue = "0"
 	option.Seed(flags, &s.seed, "seed of all that is random")
 	flags.StringVar(&s.signals, "signals", "", "take the signals from this .npy (N×P), the first --p columns of it; sandals: the images of calamp demo;\njoint:ρ,c: an entry is there in all signals or in none, with probability ρ, and has correlation c between signals")
 	flags.BoolVar(&s.single, "f4", false, "store W in single precision; the readings are made with what is stored")

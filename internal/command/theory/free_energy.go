@@ -62,7 +62,7 @@ potential of the paper's mismatched student, at the end of its state evolution.`
 }
 
 func (f *freeEnergy) run(flags *pflag.FlagSet) error {
-	if err := cmp.Or(f.complete(flags), f.checkSize(), f.checkOutputs(), f.checkNetwork(), f.loadGroups()); err != nil {
+	if err := cmp.Or(f.complete(flags), f.checkSize(), f.checkOutputs(), f.checkTogether(), f.loadGroups()); err != nil {
 		return err
 	}
 	if f.truth.NoiseVar == 0 || f.stated.NoiseVar == 0 {

@@ -33,13 +33,8 @@ func (t *theory) noArguments(cmd *cobra.Command, args []string) error {
 // checkJoint refuses what joint signals exclude.
 func (t *theory) checkJoint(flags *pflag.FlagSet) error {
 	t.joint = t.belong.On()
-	switch {
-	case !t.joint && option.Given(flags, "correlation"):
+	if !t.joint && option.Given(flags, "correlation") {
 		return console.Usage("--correlation is that of signals that share their entries: it needs --joint")
-	case !t.joint:
-		return nil
-	case t.complex || t.offset > 0 || t.mismatched || t.groups.On() || t.network.layers != nil || !t.vector.Independent() || t.rows > 1:
-		return console.Usage("--joint is for a solver that knows the model, real signals with one Gauss–Bernoulli prior, sensors of one row without offsets, and W with independent entries")
 	}
 	return nil
 }

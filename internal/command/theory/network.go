@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/calamp/calamp/evolution"
-	"github.com/calamp/calamp/internal/command/console"
 	"github.com/calamp/calamp/internal/command/option"
 	"github.com/calamp/calamp/internal/dataset"
 	"github.com/calamp/calamp/prior"
@@ -59,15 +58,4 @@ func (n *networkSpec) Set(text string) error {
 
 func (t *theory) registerNetwork(flags *pflag.FlagSet) {
 	flags.Var(&t.network, "prior", "signals come out of a network, whose latents the model flags describe: of a file, as for calamp solve, or layers of independent\nweights with RATIO inputs for each output, from the latents on; network:0.2:relu")
-}
-
-// checkNetwork refuses what a network excludes.
-func (t *theory) checkNetwork() error {
-	switch {
-	case t.network.layers == nil:
-		return nil
-	case t.groups.On() || t.complex || t.offset > 0 || t.mismatched || !t.vector.Independent():
-		return console.Usage("--prior network:… is for a solver that knows the model, latents of one prior, real numbers, sensors without offsets and W with independent entries")
-	}
-	return nil
 }

@@ -27,16 +27,12 @@ func (t *theory) takeReadings(flags *pflag.FlagSet) error {
 		return err
 	}
 	other := ""
-	switch {
-	case t.truth.AtReading():
+	if t.truth.AtReading() {
 		other = "noise at the reading"
-	case t.offset > 0:
-		other = "--offset"
 	}
 	if err := t.codes.Check(other); err != nil {
 		return err
 	}
-	const refused = "codes, signs, counts and noise at the reading do not go along with %s yet: leave one of the two out"
 	switch {
 	case math.IsNaN(t.zMean) || math.IsInf(t.zMean, 0):
 		return console.Usage("--z-mean: expected a finite number")
@@ -46,20 +42,6 @@ func (t *theory) takeReadings(flags *pflag.FlagSet) error {
 		return nil
 	case t.codes.File() != "":
 		return console.Usage("--sign %s: signs are predicted about one threshold: give a number", t.codes.File())
-	case t.complex:
-		return console.Usage(refused, "complex numbers")
-	case t.mismatched:
-		return console.Usage(refused, "another model of the solver's (--"+assume+"…)")
-	case t.knownGains:
-		return console.Usage(refused, "--known-gains")
-	case t.offset > 0:
-		return console.Usage(refused, "--offset")
-	case t.joint:
-		return console.Usage(refused, "--joint")
-	case t.network.layers != nil:
-		return console.Usage(refused, "networks")
-	case !t.vector.Independent():
-		return console.Usage(refused, "--spectrum")
 	}
 	return t.codes.CheckSize(&t.truth)
 }

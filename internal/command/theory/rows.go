@@ -3,7 +3,6 @@ package theory
 import (
 	"github.com/spf13/pflag"
 
-	"github.com/calamp/calamp/internal/command/console"
 	"github.com/calamp/calamp/internal/command/option"
 )
 
@@ -18,17 +17,6 @@ func (t *theory) registerRows(flags *pflag.FlagSet) {
 
 // readings is how many readings a sensor has, of all its rows.
 func (t *theory) readings() int { return t.p * max(1, t.rows) }
-
-// checkRows refuses what solvers refuse.
-func (t *theory) checkRows() error {
-	switch {
-	case t.rows > 1 && t.complex:
-		return console.Usage("--rows-per-sensor does not go along with --complex yet: leave one of the two out")
-	case t.rows > 1 && t.offset > 0:
-		return console.Usage("--rows-per-sensor does not go along with --offset yet: leave one of the two out")
-	}
-	return nil
-}
 
 // rowsJSON is --rows-per-sensor in JSON; 0 where every row is a sensor.
 func (t *theory) rowsJSON() int {

@@ -128,7 +128,6 @@ method: --json has standard errors.
 	s.registerOffset(flags)
 	if online {
 		flags.Var(option.Count(&s.warmUp, 1), "warm-up", "samples that are solved together first, which --phase free (default 4) and --offset (10) need;\nthey are the first sample of what is printed")
-		flags.Lookup("warm-up").DefValue = "0"
 	}
 	s.registerStated(flags)
 	s.registerOutputs(flags)
@@ -150,7 +149,7 @@ func (s *se) run(flags *pflag.FlagSet) error {
 	}
 	if err := cmp.Or(
 		s.checkSize(), s.checkOutputs(s.overlay, s.overTruth), s.loadGroups(), s.readSpectrum(),
-		s.checkOffset(), s.checkRows(), s.checkNetwork(), s.checkJoint(flags), s.takeReadings(flags),
+		s.checkJoint(flags), s.takeReadings(flags), s.checkTogether(),
 	); err != nil {
 		return err
 	}

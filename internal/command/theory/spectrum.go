@@ -25,11 +25,8 @@ func (s *theory) readSpectrum() error {
 	if ext := filepath.Ext(s.spectrum); ext == ".npy" || ext == ".npz" {
 		s.vector, err = spectrumOf(s.spectrum)
 	}
-	switch {
-	case err != nil:
+	if err != nil {
 		return console.Usage("--spectrum: %w", err)
-	case s.mismatched && !s.vector.Independent():
-		return console.Usage("--spectrum %s: a solver that is given another model is predicted for iid only", s.spectrum)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -59,9 +60,6 @@ func newTheory(a *console.Console) theory {
 func (t *theory) registerSize(flags *pflag.FlagSet, signals string) {
 	option.Alpha(flags, &t.alpha, option.Ratio, option.AlphaUsage)
 	option.Signals(flags, &t.p, signals)
-	for _, name := range []string{"alpha", "p"} {
-		flags.Lookup(name).DefValue = "0" // they have no default
-	}
 }
 
 func (t *theory) registerOutputs(flags *pflag.FlagSet) {
@@ -124,21 +122,37 @@ func (t *theory) complete(flags *pflag.FlagSet) error {
 // registerOffset adds --offset.
 func (t *theory) registerOffset(flags *pflag.FlagSet) {
 	flags.Var(option.Number(&t.offset, option.Positive), "offset", "sensors have offsets, y = z/s + o, with this standard deviation in the units of the readings")
-	flags.Lookup("offset").DefValue = "0"
 }
 
-// checkOffset refuses what offsets exclude.
-func (t *theory) checkOffset() error {
-	switch {
-	case t.offset == 0:
-		return nil
-	case t.mismatched:
-		return console.Usage("--offset is for a solver that knows the model: not with --%s…", assume)
-	case t.knownGains:
-		return console.Usage("--offset and --known-gains exclude each other: offsets are predicted beside gains that are not known")
-	case !t.vector.Independent():
-		return console.Usage("--offset and --spectrum exclude each other: offsets are predicted for a W with independent entries")
-	case t.p > 0 && t.p < leastOffsetSignals:
+// apart are what theory is not written for together.
+var apart = map[string]string{
+	"offset":   "mismatched known spectrum rows network joint readings",
+	"complex":  "rows network joint readings",
+	"network":  "groups mismatched spectrum readings joint",
+	"joint":    "mismatched groups spectrum rows readings",
+	"readings": "mismatched known spectrum",
+	"spectrum": "mismatched",
+}
+
+// checkTogether refuses what theory is not written for.
+func (t *theory) checkTogether() error {
+	all := []struct {
+		key, words string
+		on         bool
+	}{
+		{"offset", "--offset", t.offset > 0}, {"complex", "--complex", t.complex}, {"network", "--prior network:…", t.network.layers != nil}, {"joint", "--joint", t.joint},
+		{"readings", "codes, signs, counts or noise at the reading", t.reads()}, {"spectrum", "--spectrum", !t.vector.Independent()},
+		{"rows", "--rows-per-sensor", t.rows > 1}, {"known", "--known-gains", t.knownGains}, {"groups", "--groups", t.groups.On()},
+		{"mismatched", "another model of the solver's (--" + assume + "…)", t.mismatched},
+	}
+	for i, a := range all {
+		for _, b := range all[i+1:] {
+			if a.on && b.on && slices.Contains(strings.Fields(apart[a.key]), b.key) {
+				return console.Usage("theory is not written for %s together with %s: leave one of the two out", a.words, b.words)
+			}
+		}
+	}
+	if t.offset > 0 && t.p > 0 && t.p < leastOffsetSignals {
 		return console.Usage("--offset needs --p of %d or more: with fewer signals offsets cannot be separated from gains and signals", leastOffsetSignals)
 	}
 	return nil

@@ -164,7 +164,7 @@ func (t *threshold) run(flags *pflag.FlagSet) error {
 		return console.Usage("--plot draws a curve: give --densities lo,hi,n")
 	}
 	if err := cmp.Or(
-		t.checkOutputs(), t.readSpectrum(), t.checkOffset(), t.checkRows(), t.checkNetwork(), t.checkJoint(flags), t.takeReadings(flags),
+		t.checkOutputs(), t.readSpectrum(), t.checkJoint(flags), t.takeReadings(flags), t.checkTogether(),
 	); err != nil {
 		return err
 	}
