@@ -2,7 +2,6 @@
 package apply
 
 import (
-	"fmt"
 	"math"
 	"math/cmplx"
 	"path/filepath"
@@ -34,12 +33,7 @@ Y (M×P or M) has one row a row of W, in their order: .npy, .npz or
 ones stay so.`,
 		Example: `  calamp apply R.npz Y.npy -o Z.npy
   calamp apply R.npz today.csv -o calibrated.csv`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 2 {
-				return fmt.Errorf("apply takes a result and readings, found %s", console.Plural(len(args), "argument"))
-			}
-			return nil
-		},
+		Args: console.Arguments(2, 2, "a result and readings"),
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			return map[int][]string{0: {"npz", "mat"}, 1: {"npy", "npz", "mat", "csv"}}[len(args)], cobra.ShellCompDirectiveFilterFileExt
 		},

@@ -7,6 +7,7 @@ package console
 import (
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -29,6 +30,17 @@ func NoArguments(cmd *cobra.Command, args []string) error {
 		return fmt.Errorf("%s takes no argument, found %q", cmd.Name(), args[0])
 	}
 	return nil
+}
+
+// Arguments is for from least to most positional arguments: "a problem file", say.
+func Arguments(least, most int, what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) < least || len(args) > most {
+			found := strings.TrimSuffix(fmt.Sprintf("%d: %s", len(args), strings.Join(args, ", ")), ": ")
+			return fmt.Errorf("%s takes %s, found %s", strings.TrimPrefix(cmd.CommandPath(), "calamp "), what, found)
+		}
+		return nil
+	}
 }
 
 // FromModel is the annotation of a flag that was given by a model file: its values.

@@ -33,39 +33,20 @@ func Provenance(command string, stated []string, w operator.Operator, y *mat.Den
 // Stated are the flags that were given, as they were typed or as a model file has them, in the order of their names. The arguments are those of a command line that was understood.
 func Stated(flags *pflag.FlagSet, args []string, wanted func(name string) bool) []string {
 	var stated [][]string
-	for ; len(args) > 0; args = args[1:] {
-		name, value, joined := strings.Cut(args[0], "=")
-		var f *pflag.Flag
-		switch {
-		case name == "--":
-			args = args[:1]
-		case strings.HasPrefix(name, "--"):
-			f = flags.Lookup(name[2:])
-		case len(name) > 1 && name[0] == '-':
-			f = flags.ShorthandLookup(name[1:2])
-			if !joined && len(name) > 2 { // -oR.npz
-				value, joined = name[2:], true
-			}
-		}
-		if f == nil {
-			continue
-		}
-		words := []string{"--" + f.Name}
-		if f.NoOptDefVal == "" && !joined && len(args) > 1 {
-			args, value, joined = args[1:], args[1], true
-		}
-		if joined {
-			words = append(words, value)
+	add := func(f *pflag.Flag, text string) error {
+		words := []string{"--" + f.Name, text}
+		if text == f.NoOptDefVal { // of a flag that stands alone
+			words = words[:1]
 		}
 		if wanted(f.Name) {
 			stated = append(stated, words)
 		}
+		return nil
 	}
+	_ = flags.ParseAll(args, add) // they were parsed before, without an error
 	flags.VisitAll(func(f *pflag.Flag) {
 		for _, text := range f.Annotations[console.FromModel] {
-			if wanted(f.Name) {
-				stated = append(stated, []string{"--" + f.Name, text})
-			}
+			_ = add(f, text)
 		}
 	})
 	slices.SortStableFunc(stated, func(a, b []string) int { return strings.Compare(a[0], b[0]) })

@@ -230,12 +230,7 @@ func Command(a *console.Console) *cobra.Command {
   instrument | calamp online --matrix W.npy --state S.calamp --after last --input f4 --http 127.0.0.1:8080
   calamp online --matrix W.npy --state S.calamp --nats embedded --stream readings
   calamp state show S.calamp`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return fmt.Errorf("online takes one problem file, found %d", len(args))
-			}
-			return nil
-		},
+		Args: console.Arguments(0, 1, "one problem file"),
 		ValidArgsFunction: option.CompleteFiles("npz", "mat"),
 		RunE:              func(cmd *cobra.Command, args []string) error { return c.together(cmd.Flags(), args) },
 	}

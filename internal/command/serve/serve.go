@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -54,12 +53,7 @@ behind something that is. A stream has the same page, calamp online --http.`,
 		Example: `  calamp serve --open
   calamp serve P.npz --addr 127.0.0.1:8080
   calamp serve --sweep phase.toml`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return fmt.Errorf("serve takes one problem file, found %d: %s", len(args), strings.Join(args, ", "))
-			}
-			return nil
-		},
+		Args: console.Arguments(0, 1, "one problem file"),
 		ValidArgsFunction: option.CompleteFiles("npz", "mat"),
 		RunE:              func(_ *cobra.Command, args []string) error { return s.run(args) },
 	}

@@ -105,14 +105,11 @@ is no narrower than ±5 %.
 exactly t iterations of it.`,
 		Example: `  calamp solve P.npz -o R.npz --density 0.1 --s-range 0.8,1.2 --noise-var 1e-4
   calamp solve --matrix W.npy --readings Y.csv -o R.npz --report R.html`,
-		Args: func(_ *cobra.Command, args []string) error {
+		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 2 && filepath.Ext(args[0]) != ".npz" {
 				return fmt.Errorf("solve takes one problem file, found 2; of W and Y in files of their own: --matrix %s --readings %s", args[0], args[1])
 			}
-			if len(args) > 1 {
-				return fmt.Errorf("solve takes one problem file, found %d: %s", len(args), strings.Join(args, ", "))
-			}
-			return nil
+			return console.Arguments(0, 1, "one problem file")(cmd, args)
 		},
 		ValidArgsFunction: option.CompleteFiles("npz", "mat"),
 		RunE:              func(cmd *cobra.Command, args []string) error { return s.together(cmd.Flags(), args) },

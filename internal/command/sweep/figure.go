@@ -40,12 +40,7 @@ At the size of the paper some take hours; --quick takes seconds, and shows what
 the picture will look like.`,
 		Example: `  calamp figure phase-x --quick
   calamp figure phase-x --data results/phase -o phase.pdf -o phase.png`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return fmt.Errorf("figure takes one name, found %d arguments", len(args))
-			}
-			return nil
-		},
+		Args: console.Arguments(1, 1, "one name"),
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			var names []string
 			for _, e := range experiments.All {

@@ -67,12 +67,7 @@ func (g *grid) register(flags *pflag.FlagSet) {
 }
 
 // oneSpec requires exactly one argument.
-func oneSpec(cmd *cobra.Command, args []string) error {
-	if len(args) != 1 {
-		return fmt.Errorf("sweep %s takes one SPEC.toml, found %d arguments", cmd.Name(), len(args))
-	}
-	return nil
-}
+var oneSpec = console.Arguments(1, 1, "one SPEC.toml")
 
 func (g *grid) load(path string) error {
 	spec, err := sweep.Load(path)
