@@ -230,7 +230,7 @@ func Command(a *console.Console) *cobra.Command {
   instrument | calamp online --matrix W.npy --state S.calamp --after last --input f4 --http 127.0.0.1:8080
   calamp online --matrix W.npy --state S.calamp --nats embedded --stream readings
   calamp state show S.calamp`,
-		Args: console.Arguments(0, 1, "one problem file"),
+		Args:              console.Arguments(0, 1, "one problem file"),
 		ValidArgsFunction: option.CompleteFiles("npz", "mat"),
 		RunE:              func(cmd *cobra.Command, args []string) error { return c.together(cmd.Flags(), args) },
 	}

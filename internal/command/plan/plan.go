@@ -52,7 +52,7 @@ machine computes is measured, in a few seconds; disks and networks are described
 flags, with defaults that are on the safe side.`,
 		Example: `  calamp plan P.npz
   calamp plan --m 600000 --n 1000000 --p 10 --storage f4 --ranks 16,256 --memory 200GiB --network 12.5GB`,
-		Args: console.Arguments(0, 1, "one problem file"),
+		Args:              console.Arguments(0, 1, "one problem file"),
 		ValidArgsFunction: option.CompleteFiles("npz", "mat"),
 		RunE:              func(cmd *cobra.Command, args []string) error { return c.run(cmd.Flags(), args) },
 	}

@@ -53,7 +53,7 @@ behind something that is. A stream has the same page, calamp online --http.`,
 		Example: `  calamp serve --open
   calamp serve P.npz --addr 127.0.0.1:8080
   calamp serve --sweep phase.toml`,
-		Args: console.Arguments(0, 1, "one problem file"),
+		Args:              console.Arguments(0, 1, "one problem file"),
 		ValidArgsFunction: option.CompleteFiles("npz", "mat"),
 		RunE:              func(_ *cobra.Command, args []string) error { return s.run(args) },
 	}

@@ -83,7 +83,7 @@ func ModelCommand(a *console.Console) *cobra.Command {
 		Long:  aboutModel,
 		Example: `  calamp model instrument.toml
   calamp solve P.npz --model instrument.toml --noise-var 1e-4`,
-		Args: console.Arguments(1, 1, "one file"),
+		Args:              console.Arguments(1, 1, "one file"),
 		ValidArgsFunction: option.CompleteFiles("toml"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			m, err := option.LoadModel(args[0])

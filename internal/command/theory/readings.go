@@ -1,13 +1,25 @@
 package theory
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"math"
+	"path/filepath"
+	"strings"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/evolution"
 	"github.com/calamp/calamp/internal/command/console"
+	"github.com/calamp/calamp/internal/command/option"
+	"github.com/calamp/calamp/internal/dataset"
+	"github.com/calamp/calamp/operator"
+	"github.com/calamp/calamp/prior"
+	"github.com/calamp/calamp/recovery"
+	"github.com/calamp/calamp/solver"
 )
 
 // registerReadings adds what sensors make of z/s: codes, signs, counts, or noise of their own.
@@ -74,4 +86,172 @@ func (t *theory) before() float64 {
 		return 0
 	}
 	return t.truth.NoiseVar
+}
+
+// Where every sensor has L rows of W, theory changes in the sensor's part alone, and there as if it had LP signals: its s is determined
+// by all of its readings, and rows are independent as signals are. α counts rows.
+
+// registerRows adds --rows-per-sensor.
+func (t *theory) registerRows(flags *pflag.FlagSet) {
+	t.rows = 1
+	flags.Var(option.Count(&t.rows, 1), "rows-per-sensor", "rows of W that are read with one gain (--sensors of calamp solve); α counts rows")
+}
+
+// readings is how many readings a sensor has, of all its rows.
+func (t *theory) readings() int { return t.p * max(1, t.rows) }
+
+// rowsJSON is --rows-per-sensor in JSON; 0 where every row is a sensor.
+func (t *theory) rowsJSON() int {
+	if t.rows > 1 {
+		return t.rows
+	}
+	return 0
+}
+
+// registerJoint adds --joint, of which on says that the solver's prior has it and the others that it does not, and --correlation.
+func (t *theory) registerJoint(flags *pflag.FlagSet) {
+	t.belong.Register(flags)
+	flags.Lookup("joint").NoOptDefVal = solver.JointOn.String()
+	flags.Var(option.Number(&t.correlation, option.Between(0, 1)), "correlation", "of any two signals where they are not zero, below 1; with --joint")
+}
+
+// noArguments takes none, but for the value of --joint behind a blank, as solve has it: that of a flag which may stand alone is an argument to the parser.
+func (t *theory) noArguments(cmd *cobra.Command, args []string) error {
+	joint := cmd.Flags().Lookup("joint")
+	if len(args) == 1 && joint != nil && joint.Changed && t.belong.On() && joint.Value.Set(args[0]) == nil {
+		return nil
+	}
+	return console.NoArguments(cmd, args)
+}
+
+// checkJoint refuses what joint signals exclude.
+func (t *theory) checkJoint(flags *pflag.FlagSet) error {
+	t.joint = t.belong.On()
+	if !t.joint && option.Given(flags, "correlation") {
+		return console.Usage("--correlation is that of signals that share their entries: it needs --joint")
+	}
+	return nil
+}
+
+// jointModel is the problem that the flags describe.
+func (t *theory) jointModel() evolution.JointModel {
+	return evolution.JointModel{Model: t.matched(), Correlation: t.correlation}
+}
+
+// jointAt are the thresholds of joint signals. What anyone could do is open.
+func (t *threshold) jointAt(ctx context.Context, rho float64) (l limits, err error) {
+	m := t.jointModel()
+	m.Signal.Density, m.Alpha = rho, 1
+	none := evolution.Number{Value: math.NaN()}
+	l = limits{density: rho, least: recovery.AlphaMin(rho, t.p), ideal: none, informed: none, enough: none}
+	known, err := evolution.JointAlphaCS(ctx, m)
+	if err != nil {
+		return l, err
+	}
+	l.known = known.Value
+	l.cal, err = evolution.JointAlphaCal(ctx, m, &evolution.ThresholdOptions{Target: t.target, Tol: t.tol})
+	if err == nil && m.NoiseVar > 0 && t.densities.n == 0 { // seconds
+		l.enough, err = evolution.JointAlphaEnough(ctx, m, enoughFactor, &evolution.ThresholdOptions{Tol: enoughTol, Points: enoughPoints})
+	}
+	return l, err
+}
+
+// enoughPoints are those of averages that are compared with a factor.
+const enoughPoints = 1024
+
+// jointJSON is where signals belong together.
+func (t *theory) jointJSON() console.Object {
+	if !t.joint {
+		return nil
+	}
+	return console.Object{"joint", t.joint, "correlation", t.correlation}
+}
+
+// networkSpec is --prior network:FILE.npz, or network:RATIO:ACTIVATION,… from the latents on, of layers of independent weights that have RATIO inputs an output.
+type networkSpec struct {
+	text   string
+	layers []evolution.Layer
+}
+
+// String implements [pflag.Value].
+func (n *networkSpec) String() string { return n.text }
+
+// Type implements [pflag.Value].
+func (n *networkSpec) Type() string { return "network:FILE|network:RATIO:ACTIVATION,…" }
+
+// Set implements [pflag.Value].
+func (n *networkSpec) Set(text string) error {
+	if text == option.GaussBernoulli {
+		*n = networkSpec{text: text}
+		return nil
+	}
+	rest, is := strings.CutPrefix(text, "network:")
+	if !is || rest == "" {
+		return errors.New("expected network:FILE.npz or network:RATIO:ACTIVATION,…, as in network:0.2:relu")
+	}
+	n.text = text
+	if strings.HasSuffix(rest, ".npz") {
+		list, slack, err := dataset.LoadNetwork(rest)
+		if err != nil {
+			return err
+		}
+		network, err := prior.NewNetwork(list, prior.Gaussian(0, 1), slack)
+		if err != nil {
+			return fmt.Errorf("%s: %w", rest, err)
+		}
+		if slack > 0 {
+			return fmt.Errorf("%s: theory is for networks without slack", rest)
+		}
+		n.layers = evolution.LayersOf(network)
+		return nil
+	}
+	var err error
+	n.layers, err = evolution.ParseLayers(rest)
+	return err
+}
+
+func (t *theory) registerNetwork(flags *pflag.FlagSet) {
+	flags.Var(&t.network, "prior", "signals come out of a network, whose latents the model flags describe: of a file, as for calamp solve, or layers of independent\nweights with RATIO inputs for each output, from the latents on; network:0.2:relu")
+}
+
+func (s *theory) registerSpectrum(flags *pflag.FlagSet) {
+	flags.StringVar(&s.spectrum, "spectrum", "iid", option.About("spectrum"))
+	s.truth.RegisterRows(flags)
+}
+
+// readSpectrum understands --spectrum.
+func (s *theory) readSpectrum() error {
+	err := s.vector.UnmarshalText([]byte(s.spectrum))
+	if ext := filepath.Ext(s.spectrum); ext == ".npy" || ext == ".npz" {
+		s.vector, err = spectrumOf(s.spectrum)
+	}
+	if err != nil {
+		return console.Usage("--spectrum: %w", err)
+	}
+	return nil
+}
+
+// spectrumOf reads singular values, or a matrix and finds those of its rows scaled to norm 1.
+func spectrumOf(path string) (evolution.Spectrum, error) {
+	if a, err := dataset.LoadArray(path, "W"); err == nil && len(a.Shape) == 1 {
+		return evolution.SpectrumOf(a.Data)
+	}
+	w, file, err := dataset.OpenMatrix(path, math.MaxInt64)
+	if err != nil {
+		return evolution.Spectrum{}, err
+	}
+	if file != nil {
+		defer file.Close()
+	}
+	w = operator.RealOf(w) // which has all singular values twice
+	m, n := w.Dims()
+	gram, err := operator.GramOf(context.Background(), w, 0)
+	if err != nil {
+		return evolution.Spectrum{}, err
+	}
+	var singular []float64
+	for _, v := range gram.Eigenvalues[max(0, m-n):] {
+		singular = append(singular, math.Sqrt(v))
+	}
+	return evolution.SpectrumOf(singular)
 }
