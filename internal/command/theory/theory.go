@@ -140,9 +140,15 @@ func (t *theory) checkTogether() error {
 		key, words string
 		on         bool
 	}{
-		{"offset", "--offset", t.offset > 0}, {"complex", "--complex", t.complex}, {"network", "--prior network:…", t.network.layers != nil}, {"joint", "--joint", t.joint},
-		{"readings", "codes, signs, counts or noise at the reading", t.reads()}, {"spectrum", "--spectrum", !t.vector.Independent()},
-		{"rows", "--rows-per-sensor", t.rows > 1}, {"known", "--known-gains", t.knownGains}, {"groups", "--groups", t.groups.On()},
+		{"offset", "--offset", t.offset > 0},
+		{"complex", "--complex", t.complex},
+		{"network", "--prior network:…", t.network.layers != nil},
+		{"joint", "--joint", t.joint},
+		{"readings", "codes, signs, counts or noise at the reading", t.reads()},
+		{"spectrum", "--spectrum", !t.vector.Independent()},
+		{"rows", "--rows-per-sensor", t.rows > 1},
+		{"known", "--known-gains", t.knownGains},
+		{"groups", "--groups", t.groups.On()},
 		{"mismatched", "another model of the solver's (--" + assume + "…)", t.mismatched},
 	}
 	for i, a := range all {
