@@ -51,12 +51,16 @@ func TestReadingsFaults(t *testing.T) {
 		{"1 2\n3\n", "line 2 has 1 column, expected 2, as in the lines before"},
 		{"index,a\n0,2\n1,7\n2,5\n", "the first column counts the rows, which is an index and no signal: remove it (pandas: to_csv(index=False, header=False)), or give a .npy, where it is none"},
 		{"1 2\n2 7\n3 5\n", "the first column counts the rows, which is an index and no signal: remove it (pandas: to_csv(index=False, header=False)), or give a .npy, where it is none"},
+		{"sensor,a\ns0,2\ns1,7\n", `line 2: the first column is "s0", a label of the row perhaps: remove it (pandas: to_csv(index=False))`},
 		{"a,b\n", "no numbers, expected them separated by commas, semicolons, tabs or spaces, one sensor a line"},
 		{"1\n" + strings.Repeat("é", 60), `line 2, column 1: found "` + strings.Repeat("é", 20) + `"…` + expected},
 	}
 	for _, c := range cases {
 		_, err := parseText("y.csv", "Y", []byte(c.text), nil)
 		expectFault(t, err, "y.csv: Y: "+c.want)
+	}
+	if _, err := parseText("w.csv", "W", []byte("0,2,3\n1,7,4\n2,5,6\n"), nil); err == nil || !strings.Contains(err.Error(), "counts the rows") {
+		t.Errorf("an index column is a column of W: %v", err)
 	}
 }
 

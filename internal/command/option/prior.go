@@ -43,10 +43,13 @@ const (
 	mixtureFamily  = "mixture"
 )
 
+// Families are the values of --prior that are words.
+var Families = []string{GaussBernoulli, NonNegative, laplaceFamily, mixtureFamily}
+
 // Register adds the flags; family is the default.
 func (s *SignalPrior) Register(flags *pflag.FlagSet, family string) {
 	s.Family = family
-	flags.Var(signalFamily{Choice(&s.Family, GaussBernoulli, NonNegative, laplaceFamily, mixtureFamily).(choice)}, "prior", About("prior"))
+	flags.Var(signalFamily{Choice(&s.Family, Families...).(choice)}, "prior", About("prior"))
 	flags.Var((*components)(&s.Components), "component", About("component"))
 	flags.Var(slackFlag{s}, "slack", About("slack"))
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -184,6 +185,9 @@ func (n *networkSpec) Set(text string) error {
 	if text == option.GaussBernoulli {
 		*n = networkSpec{text: text}
 		return nil
+	}
+	if slices.Contains(option.Families, text) {
+		return fmt.Errorf("theory is for %s signals, and for those that come out of a network", option.GaussBernoulli)
 	}
 	rest, is := strings.CutPrefix(text, "network:")
 	if !is || rest == "" {
