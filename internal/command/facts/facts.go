@@ -105,21 +105,17 @@ func StorageName(storage string) string {
 	return strings.Replace(storage, "f", "float", 1) + ", dense"
 }
 
-// Metrics compares a result with the truth; nil where it is not known.
-type Metrics struct {
-	XMSE          *float64 `json:"x_mse,omitempty"`
-	XMSEScaled    *float64 `json:"x_mse_scaled,omitempty"`
-	XOneMinusNCC  *float64 `json:"x_one_minus_ncc,omitempty"`
-	SMSE          *float64 `json:"s_mse,omitempty"`
-	SMSEScaled    *float64 `json:"s_mse_scaled,omitempty"`
-	SOneMinusCNCC *float64 `json:"s_one_minus_cncc,omitempty"`
-	Scale         *float64 `json:"scale,omitempty"`
-	OMSE          *float64 `json:"o_mse,omitempty"`       // of the offsets
-	PhaseShift    *float64 `json:"phase_shift,omitempty"` // radians; of complex signals
+// Metrics compares a result with the truth; empty where it is not known.
+type Metrics []metric
+
+// metric is a figure by its name in JSON, and in the report where it has one.
+type metric struct {
+	name, label string
+	value       float64
 }
 
-// MetricsOf is nil without truth.
-func MetricsOf(res *calamp.Result, truth calamp.Truth) *Metrics {
+// MetricsOf is nil without truth. What cannot be compared is left out.
+func MetricsOf(res *calamp.Result, truth calamp.Truth) Metrics {
 	if truth.X == nil && truth.S == nil {
 		return nil
 	}
@@ -128,56 +124,62 @@ func MetricsOf(res *calamp.Result, truth calamp.Truth) *Metrics {
 	if truth.O != nil && res.Offset != nil {
 		offsets = calamp.Score(nil, res.Offset, calamp.Truth{S: truth.O}).SMSE
 	}
-	var shift *float64
-	if res.Phase != nil {
-		shift = console.Known(m.PhaseShift)
+	if res.Phase == nil {
+		m.PhaseShift = math.NaN()
 	}
-	return &Metrics{
-		console.Known(m.XMSE), console.Known(m.XMSEScaled), console.Known(m.XOneMinusNCC),
-		console.Known(m.SMSE), console.Known(m.SMSEScaled), console.Known(m.SOneMinusCNCC), console.Known(m.Scale),
-		console.Known(offsets), shift,
+	return slices.DeleteFunc(Metrics{
+		{"x_mse", "MSE of x", m.XMSE},
+		{"x_mse_scaled", "MSE of x, scale corrected", m.XMSEScaled},
+		{"x_one_minus_ncc", "1 − correlation of x", m.XOneMinusNCC},
+		{"s_mse", "MSE of s", m.SMSE},
+		{"s_mse_scaled", "MSE of s, scale corrected", m.SMSEScaled},
+		{"s_one_minus_cncc", "1 − correlation of s, centred", m.SOneMinusCNCC},
+		{"scale", "Scale to the truth", m.Scale},
+		{"o_mse", "MSE of offsets", offsets},
+		{"phase_shift", "", m.PhaseShift}, // radians; of complex signals
+	}, func(m metric) bool { return console.Known(m.value) == nil })
+}
+
+// Of is a figure by its name in JSON; NaN where there is none.
+func (all Metrics) Of(name string) float64 {
+	if i := slices.IndexFunc(all, func(m metric) bool { return m.name == name }); i >= 0 {
+		return all[i].value
 	}
+	return math.NaN()
+}
+
+// MarshalJSON implements [json.Marshaler].
+func (all Metrics) MarshalJSON() ([]byte, error) {
+	var o console.Object
+	for _, m := range all {
+		o = append(o, m.name, m.value)
+	}
+	return o.MarshalJSON()
 }
 
 // Fields is the metrics in words, for the report.
-func (m *Metrics) Fields() []report.Field {
-	if m == nil {
-		return nil
-	}
-	var all []report.Field
-	add := func(name string, v *float64) {
-		if v != nil {
-			all = append(all, report.Field{Name: name, Value: console.Short(*v)})
+func (all Metrics) Fields() (fields []report.Field) {
+	for _, m := range all {
+		if m.label != "" {
+			fields = append(fields, report.Field{Name: m.label, Value: console.Short(m.value)})
 		}
 	}
-	add("MSE of x", m.XMSE)
-	add("MSE of x, scale corrected", m.XMSEScaled)
-	add("1 − correlation of x", m.XOneMinusNCC)
-	add("MSE of s", m.SMSE)
-	add("MSE of s, scale corrected", m.SMSEScaled)
-	add("1 − correlation of s, centred", m.SOneMinusCNCC)
-	add("Scale to the truth", m.Scale)
-	add("MSE of offsets", m.OMSE)
-	return all
+	return fields
 }
 
 // MeansRemoved says what was done to W.
 const MeansRemoved = "row or column means of W are taken out while solving, and restored exactly"
 
 // TruthLines adds the errors; nothing where there is no truth.
-func TruthLines(s *console.Summary, m *Metrics) {
-	if m == nil {
-		return
+func TruthLines(s *console.Summary, m Metrics) {
+	line := func(name, format string, values ...any) {
+		if !slices.ContainsFunc(values, func(v any) bool { return math.IsNaN(v.(float64)) }) {
+			s.Line(name, format, values...)
+		}
 	}
-	if m.XMSE != nil && m.XMSEScaled != nil && m.XOneMinusNCC != nil {
-		s.Line("x and truth", "MSE %.3g, scale corrected %.3g, 1-ncc %.3g", *m.XMSE, *m.XMSEScaled, *m.XOneMinusNCC)
-	}
-	if m.SMSE != nil && m.SMSEScaled != nil && m.SOneMinusCNCC != nil {
-		s.Line("s and truth", "MSE %.3g, scale corrected %.3g, 1-cncc %.3g", *m.SMSE, *m.SMSEScaled, *m.SOneMinusCNCC)
-	}
-	if m.OMSE != nil {
-		s.Line("offsets and truth", "MSE %.3g", *m.OMSE)
-	}
+	line("x and truth", "MSE %.3g, scale corrected %.3g, 1-ncc %.3g", m.Of("x_mse"), m.Of("x_mse_scaled"), m.Of("x_one_minus_ncc"))
+	line("s and truth", "MSE %.3g, scale corrected %.3g, 1-cncc %.3g", m.Of("s_mse"), m.Of("s_mse_scaled"), m.Of("s_one_minus_cncc"))
+	line("offsets and truth", "MSE %.3g", m.Of("o_mse"))
 }
 
 // TypicalGainSD is the median relative standard deviation of s, which is also

@@ -278,7 +278,7 @@ func (r *onlineRun) truth() calamp.Truth {
 	return t
 }
 
-func (r *onlineRun) metrics() *facts.Metrics {
+func (r *onlineRun) metrics() facts.Metrics {
 	res := r.result()
 	if res == nil || r.sourceKind != columnSource || r.in.truth.X == nil && r.in.truth.S == nil {
 		return nil

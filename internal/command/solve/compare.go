@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/calamp/calamp"
@@ -25,7 +26,7 @@ type compared struct {
 	Iterations int            `json:"iterations,omitempty"`
 	WallS      float64        `json:"wall_s,omitempty"`
 	Misfit     *float64       `json:"misfit,omitempty"` // ‖sY - WX‖/‖sY‖
-	Metrics    *facts.Metrics `json:"metrics,omitempty"`
+	Metrics    facts.Metrics  `json:"metrics,omitempty"`
 
 	res *calamp.Result
 }
@@ -107,7 +108,7 @@ func (all comparisons) table(text *console.Summary) {
 	if len(all) == 0 {
 		return
 	}
-	withX := all[0].Metrics != nil && all[0].Metrics.XMSEScaled != nil
+	withX := !math.IsNaN(all[0].Metrics.Of("x_mse_scaled"))
 	text.WriteString("\n")
 	fmt.Fprintf(text, "%-14s %-14s %10s %10s", "", "status", "misfit", "time")
 	if withX {
@@ -122,7 +123,7 @@ func (all comparisons) table(text *console.Summary) {
 		wall := time.Duration(c.WallS * float64(time.Second))
 		fmt.Fprintf(text, "%-14s %-14v %10s %10v", c.Method, *c.Status, console.Brief(console.OrNaN(c.Misfit)), wall.Round(time.Millisecond))
 		if withX {
-			fmt.Fprintf(text, " %12s", console.Brief(console.OrNaN(c.Metrics.XMSEScaled)))
+			fmt.Fprintf(text, " %12s", console.Brief(c.Metrics.Of("x_mse_scaled")))
 		}
 		text.WriteString("\n")
 	}

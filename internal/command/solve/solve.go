@@ -480,7 +480,7 @@ func (s *solve) reportOf(data *dataset.Problem, res *calamp.Result, others compa
 }
 
 // metricsOf compares the signals with the truth, whatever basis they were solved in.
-func (s *solve) metricsOf(data *dataset.Problem, res *calamp.Result) *facts.Metrics {
+func (s *solve) metricsOf(data *dataset.Problem, res *calamp.Result) facts.Metrics {
 	x, err := s.parts.Basis.Signals(res.X)
 	if err != nil {
 		return nil
