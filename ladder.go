@@ -335,7 +335,10 @@ const (
 	mostAgain = 3e8
 
 	// mostComplex is the same for complex signals of all snapshots together, with two columns each: a step takes some twenty times that, a third of a second on a core.
-	mostComplex = 6.5e7
+	mostComplex = 4e8
+
+	// mostChecked is the same where message passing came to an answer, which is only checked.
+	mostChecked = 6.5e7
 )
 
 // tooLong reports whether further tries would take too long.
@@ -581,7 +584,7 @@ func (t *try) warnOfOffsets(asked *try) {
 // integratedPhases integrates complex signals out where message passing found no phases near the nominal ones, without what the first run left out and with it, and reports whether one of them is
 // the answer.
 func (t *tries) integratedPhases(first *try) (found bool, err error) {
-	if channel.ColumnsOf(first.res.Channel) == 1 || first.opt.Algorithm != solver.AutoAlgorithm || tooLong(first) || first.settled() && !first.spreadPhases() {
+	if channel.ColumnsOf(first.res.Channel) == 1 || first.opt.Algorithm != solver.AutoAlgorithm || tooLong(first) || first.settled() && !(first.spreadPhases() && checkable(first)) {
 		return false, nil
 	}
 	for _, next := range []func(*try) *try{t.withoutBlamed, t.integrated} {
@@ -592,11 +595,35 @@ func (t *tries) integratedPhases(first *try) (found bool, err error) {
 		if err := t.run(sites); err != nil {
 			return false, err
 		}
-		if sites.res != nil && sites.settled() && t.likeliest() == sites {
-			return true, nil
+		if sites.res == nil || !sites.settled() || t.likeliest() != sites {
+			continue
 		}
+		if sites.blamed != nil { // what was left out may be none the worse
+			if err := t.run(withAll(first, sites)); err != nil {
+				return false, err
+			}
+		}
+		return true, nil
 	}
 	return false, nil
+}
+
+// withAll integrates signals out with all sensors and readings, begun at an answer without some of them.
+func withAll(first, without *try) *try {
+	p, opt := integrating(first)
+	from := *without.res
+	from.S = slices.Clone(from.S)
+	for _, b := range from.BrokenSensors { // it had none of their readings
+		from.S[b.Sensor] = math.NaN()
+	}
+	opt.from = &from
+	return &try{name: evidenceOf(p) + ", all sensors and readings taken for good", problem: p, opt: opt}
+}
+
+// checkable reports whether complex signals may be integrated out after an answer.
+func checkable(first *try) bool {
+	_, all := stepWork(first)
+	return all <= mostChecked
 }
 
 // integratedFrom integrates complex signals out from the gains of the best answer so far, where nothing else is one: their evidence has many maxima, and message passing may have come near the right one.

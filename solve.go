@@ -223,6 +223,9 @@ func (r *run) end(outcome amp.Outcome, cause error) (res *Result, falselySure bo
 	res.silent = r.solver.Integrated().Silent
 	res.offsetScore, res.cut = r.solver.OffsetScore()
 	res.hovered = r.solver.Hovered()
+	if found, likelier := r.solver.RealSignals(); found {
+		res.Plan.Explain("complex numbers", realInWords(likelier))
+	}
 	if outcome == amp.Cancelled && errors.Is(cause, errTimeLimit) {
 		res.Status = TimedOut
 		res.Reason = fmt.Sprintf("the time limit of %v came after %d iterations", r.opt.TimeLimit, res.Iterations)
@@ -266,6 +269,15 @@ func (r *run) end(outcome amp.Outcome, cause error) (res *Result, falselySure bo
 		res.Warnings = append(res.Warnings, *w)
 	}
 	return res, d.FalselySure
+}
+
+// realInWords says that signals were found to be real.
+func realInWords(likelier float64) string {
+	const what = "W and gains are complex, and signals are real"
+	if math.IsInf(likelier, 1) {
+		return what + ": complex signals came to no fixed point"
+	}
+	return fmt.Sprintf("%s: the evidence is e^%.3g times that of complex ones", what, likelier)
 }
 
 // leastNoise is the least noise variance that was given.

@@ -19,29 +19,29 @@ import (
 type complexSites struct {
 	*State
 	Idle
-	ctx     context.Context
-	fit     *evidence.Complex
-	best    *evidence.Complex // the likeliest of those that have ended
-	others  []*evidence.Complex
-	starts  int
-	work    float64 // of all starts, in multiplications
-	highest float64 // evidence of the present start, and how many steps ago it was reached
-	since   int
-	ends    bool // the present fit is that of all snapshots as they are, at the end of all starts
-	ended   bool // the present start, and another one is to follow
-	done    bool
-	refused bool // no answer was found twice
-	noise   float64
-	middle  float64
-	learns  bool // the concentration of phases
-	widened float64
-	misfit  float64 // see [evidence.Complex.CommonMisfit]
-	entry   func(mu, i int) complex128
-	pairs   *channel.ComplexPairs
-	joint   solver.Joint
-	from    []complex128      // gains at which the only start begins; nil where nothing is known of them
-	before  *evidence.Complex // the fit that the present one began at, if it has entries between columns of W
-	spanned [][]complex128    // gains at which the first starts begin, of signals that have entries in common (see [evidence.Complex.SubspaceStarts])
+	ctx      context.Context
+	fit      *evidence.Complex
+	best     *evidence.Complex // the likeliest of those that have ended
+	others   []*evidence.Complex
+	starts   int
+	work     float64   // of all starts, in multiplications
+	course   []float64 // the evidence of the present start in each step
+	ends     bool      // the present fit is that of all snapshots as they are, at the end of all starts
+	ended    bool      // the present start, and another one is to follow
+	done     bool
+	refused  bool // no answer was found twice
+	noise    float64
+	middle   float64
+	learns   bool // the concentration of phases
+	widened  float64
+	misfit   float64 // see [evidence.Complex.CommonMisfit]
+	entry    func(mu, i int) complex128
+	pairs    *channel.ComplexPairs
+	joint    solver.Joint
+	from     []complex128      // gains at which starts begin; nil where nothing is known of them
+	fromReal bool              // signals were real there
+	before   *evidence.Complex // the fit that the present one began at, if it has entries between columns of W
+	spanned  [][]complex128    // gains at which the first starts begin, of signals that have entries in common (see [evidence.Complex.SubspaceStarts])
 }
 
 const (
@@ -58,15 +58,19 @@ const (
 	// surelyBetween is how much the evidence rises at least where entries lie between columns of W. Of sixteen arrays whose sources do it was 900 to 4200, and of sixteen whose sources do not less than one.
 	surelyBetween = 10
 
-	// mostFlat is after how many steps without a rise of the evidence a start is given up that is below another one's end. Right ones of microphone arrays settle
-	// within twenty steps; wrong ones wander for up to eighty.
-	mostFlat = 10
+	// mostFlat is over how many steps the evidence rises by leastRise of what it lacks at least, where another start has ended higher: at that pace it would take fifty steps to get there. Right ones of
+	// microphone arrays settle within twenty steps; wrong ones wander for up to eighty.
+	mostFlat, leastRise = 10, 0.2
 
 	// surePhases is the concentration of phases, a spread of half a radian, above which s = 1 is the start that they are near.
 	surePhases = 4
 
-	// mostOfStarts is how many times P M²(M+N) multiplications all steps of all starts may take, twenty of which are one: some ten seconds on a core.
-	mostOfStarts = 2e9
+	// mostOfStarts is how many times P M²(M+N) multiplications all steps of all starts may take, some three seconds on a core, and mostOfReal the same where signals are real.
+	mostOfStarts, mostOfReal = 3e9, 8e9
+
+	// nearBy is after how many steps real signals have phases near the nominal ones, where they have them: those behind Fourier masks do within ten. Of free phases two starts in twelve came to such an
+	// answer, too few to be sure of it.
+	nearBy = 15
 )
 
 // complexSitesPossible says why complex signals cannot have sites, if they cannot.
@@ -85,7 +89,7 @@ func newComplexSites(s *State, b *planner) *complexSites {
 	known, _ := complexPriorOf(b.Model)
 	g := &complexSites{State: s, middle: channel.Middle(s.calibration), learns: b.LearnPhases, pairs: known.Pairs, joint: b.Joint}
 	if b.Start != nil && g.pairs == nil {
-		g.from = b.Start.S
+		g.from, g.fromReal = b.Start.S, b.Start.real(s.N)
 	}
 	if !b.LearnNoise {
 		g.noise = 2 * channel.NoiseOf(s.model.Channel)
@@ -123,22 +127,17 @@ func (g *complexSites) prepare(ctx context.Context) error {
 
 // begin begins the next fit.
 func (g *complexSites) begin() {
-	draw, joint, auto := uint64(g.starts), g.joint == solver.JointOn, g.pairs != nil && g.joint == solver.AutoJoint
-	if auto { // every third start has independent signals
-		if joint = draw%3 != 2; !joint {
-			draw /= 3
-		}
-	}
+	kind, draw := g.kind()
 	g.fit = evidence.NewComplex(g.Rows(), g.N, g.P/2, g.entry, func(mu, k int) complex128 {
 		j := mu*g.P + 2*k
 		return complex(g.Y[j], g.Y[j+1])
 	}, draw)
-	g.fit.Joint = joint || g.starts < len(g.spanned) && g.from == nil
+	g.fit.Joint, g.fit.Real = kind.joint, kind.real
 	if of, count := g.readers(); of != nil {
 		g.fit.ReadBy(of, count, draw)
 	}
 	g.fit = g.fit.Turned()
-	if auto && g.best != nil && joint != g.best.Joint {
+	if g.best != nil && (g.pairs != nil && g.joint == solver.AutoJoint && kind.joint != g.best.Joint || g.pairs == nil && g.best.Kappa >= surePhases) {
 		g.fit.BeginAtGains(g.best)
 	}
 	g.fit.GivenNoise = g.noise / (g.middle * g.middle)
@@ -149,11 +148,57 @@ func (g *complexSites) begin() {
 	case g.starts < len(g.spanned):
 		g.fit.BeginAt(g.spanned[g.starts])
 	}
-	g.highest, g.since, g.ended = math.Inf(-1), 0, false
+	g.course, g.ended = nil, false
 	if !g.learns {
 		g.fit.Kappa = channel.PhasesOf(g.calibration)
 	}
 	g.starts++
+}
+
+// signalKind is a model of signals.
+type signalKind struct{ joint, real bool }
+
+// kinds are the models of which starts take turns. Scenes behind a Fourier transform are real, as those of an interferometer are, and calibration has half as many unknowns then: of such
+// problems with masks none was solved by complex signals.
+func (g *complexSites) kinds() (of []signalKind) {
+	if g.joint != solver.JointOn {
+		of = append(of, signalKind{})
+	}
+	if g.joint != solver.JointOff {
+		of = append(of, signalKind{joint: true})
+	}
+	switch {
+	case g.from != nil && !g.fromReal:
+		return of[:1]
+	case g.pairs != nil:
+		return of
+	case g.from != nil:
+		for i := range of {
+			of[i].real = true
+		}
+		return of
+	case g.joint == solver.AutoJoint:
+		return []signalKind{{joint: true, real: true}, {}, {real: true}}
+	}
+	return append(of, signalKind{joint: of[0].joint, real: true})
+}
+
+// kind is the model of signals of the present start, and the draw of its phases. The first starts may be from entries that all signals have in common.
+func (g *complexSites) kind() (kind signalKind, draw uint64) {
+	if g.starts < len(g.spanned) && g.from == nil {
+		return signalKind{joint: true}, uint64(g.starts)
+	}
+	kinds, at := g.kinds(), g.starts-len(g.spanned)
+	if g.pairs != nil && g.joint == solver.AutoJoint { // two of three are joint
+		if at%3 == 2 {
+			return kinds[0], uint64(at / 3)
+		}
+		return kinds[1], uint64(at)
+	}
+	if at >= len(kinds) { // signals that are real have been tried where phases begin at zero
+		return signalKind{joint: g.joint == solver.JointOn}, uint64(at - len(kinds) + 1)
+	}
+	return kinds[at], 0
 }
 
 // readers are the sensors that each row is read with, and how many they are; nil where each is its own.
@@ -183,17 +228,18 @@ func (g *complexSites) Step(float64) error {
 			g.begin()
 		}
 		m := float64(g.Rows())
-		g.work += float64(len(g.fit.Snapshots)) * m * m * (m + float64(g.N))
-		done, err := g.fit.Step()
-		if err != nil && g.best == nil && g.before == nil {
-			return err
+		work := float64(len(g.fit.Snapshots)) * m * m * (m + float64(g.N))
+		if g.fit.Joint {
+			work /= 2 // matrices of all snapshots are the same
 		}
+		g.work += work
+		done, err := g.fit.Step()
 		switch {
 		case g.ends && err == nil && done:
 			g.done, g.best = true, g.fit
 		case g.ends:
 			g.done = err != nil
-		case (done || err != nil || g.flat() || g.spent()) && !g.goesOn(err == nil):
+		case (done || err != nil || g.flat() || g.astray() || g.spent()) && !g.goesOn(err == nil):
 			g.choose(err == nil || g.fit.Settled())
 		}
 	}
@@ -217,6 +263,21 @@ func (s *Solver) TogetherInSites() bool {
 	return is && g.fit != nil && g.fit.Joint
 }
 
+// RealSignals reports whether signals behind a complex W were found to be real, and by how much the logarithm of the evidence is larger than that of complex ones; +Inf where these came to no fixed point.
+func (s *Solver) RealSignals() (found bool, likelier float64) {
+	g, is := s.Iteration.(*complexSites)
+	if !is || g.best == nil || g.fit != g.best || !g.fit.Real {
+		return false, 0
+	}
+	likelier = math.Inf(1)
+	for _, other := range g.others {
+		if !other.Real {
+			likelier = min(likelier, g.fit.LogEvidence()-other.LogEvidence())
+		}
+	}
+	return true, likelier
+}
+
 // ColumnShifts are where entries lie between columns of W, in columns from their own, and the standard deviations of these (N); nil where there are none.
 func (s *Solver) ColumnShifts() (at, sd []float64) {
 	g, is := s.Iteration.(*complexSites)
@@ -234,23 +295,33 @@ func (s *Solver) CommonMisfit() float64 {
 	return 0
 }
 
-// flat reports whether the present start is below the end of another one, and rises no more.
+// flat reports whether the present start is below the end of another one, and hardly rises.
 func (g *complexSites) flat() bool {
-	if e := g.fit.LogEvidence(); e > g.highest {
-		g.highest, g.since = e, 0
-		return false
-	}
-	g.since++
+	g.course = append(g.course, g.fit.LogEvidence())
 	above := g.best
 	if g.before != nil {
 		above = g.before
 	}
-	return g.since >= mostFlat && above != nil && g.highest < above.LogEvidence()
+	if len(g.course) <= mostFlat || above == nil {
+		return false
+	}
+	latest, before := g.course[len(g.course)-1], g.course[len(g.course)-1-mostFlat]
+	lacks, risen := above.LogEvidence()-latest, latest-before
+	return lacks > 0 && risen < leastRise*lacks
+}
+
+// astray reports whether signals are taken for real ones, and phases are not near the nominal ones.
+func (g *complexSites) astray() bool {
+	return g.fit.Real && len(g.course) >= nearBy && g.fit.Kappa < surePhases
 }
 
 // spent reports whether steps have taken as long as they may: with pairs of sensors, for which there is no other way, as long as it takes.
 func (g *complexSites) spent() bool {
-	return g.pairs == nil && g.work > mostOfStarts
+	most := float64(mostOfStarts)
+	if g.fit.Real || g.best != nil && g.best.Real {
+		most = mostOfReal
+	}
+	return g.pairs == nil && g.work > most
 }
 
 // choose is called when a fit has ended, and goes on with the next one where that is needed.
@@ -270,13 +341,14 @@ func (g *complexSites) choose(usable bool) {
 	}
 	near := g.best != nil && g.best.Kappa >= surePhases && !(g.pairs != nil && g.learns) // few sensors may be near anything
 	sure := found > 1 || found == 1 && (near || g.from != nil && g.best.StayedAt(g.from))
-	sure = sure && g.starts >= len(g.spanned)
-	most := mostPhaseStarts
+	kinds := len(g.kinds())
+	sure = sure && g.starts >= len(g.spanned)+kinds
+	most := len(g.spanned) + kinds - 1 + mostPhaseStarts
 	if g.pairs != nil {
 		most = mostPairStarts
-		sure = sure && (g.joint != solver.AutoJoint || g.starts > 2) // both kinds of signals have been tried
+		sure = sure && (kinds == 1 || g.starts > kinds) // both kinds of signals have been tried
 	}
-	if !sure && g.from == nil && g.starts < most && !g.spent() {
+	if !sure && (g.from == nil || g.starts < kinds) && g.starts < most && !g.spent() {
 		g.ended = true // the next start begins with the next step, so that there is a fit if there is none
 		return
 	}
@@ -309,7 +381,7 @@ func (g *complexSites) goesOn(usable bool) bool {
 		return false
 	}
 	g.before, g.fit = g.fit, next
-	g.highest, g.since = math.Inf(-1), 0
+	g.course = nil
 	return true
 }
 
@@ -317,6 +389,8 @@ func (g *complexSites) goesOn(usable bool) bool {
 func (g *complexSites) After(s *Solver, l *Line) Verdict {
 	if g.refused {
 		s.limit = l.Index
+	}
+	if g.refused || !g.done {
 		return Unfinished
 	}
 	return GoOn
@@ -367,12 +441,15 @@ func (g *complexSites) takeSignals() {
 			c := 0.5 * unit * unit * s.C[i]
 			spread += c
 			g.X[re], g.X[im], g.C[re], g.C[im] = real(x), imag(x), c, c
+			if g.fit.Real {
+				g.C[im] = 0
+			}
 			lambda, sigma := g.fit.Field(s, i)
 			lambda, sigma = complex(unit, 0)*lambda, max(0.5*unit*unit*sigma, math.SmallestNonzeroFloat64)
 			g.Lambda[re], g.Lambda[im], g.Sigma[re], g.Sigma[im] = real(lambda), imag(lambda), sigma, sigma
 		}
 		for _, j := range []int{2 * k, 2*k + 1} { // root mean squares over both columns
-			g.Moved[j], g.Norm[j], g.SumC[j] = math.Sqrt(0.5*moved), math.Sqrt(0.5*norm), spread
+			g.Moved[j], g.Norm[j], g.SumC[j] = math.Sqrt(0.5*min(moved, norm)), math.Sqrt(0.5*norm), spread // of another start all is new
 			g.Along[j] = 0.5 * along / max(g.Norm[j], math.SmallestNonzeroFloat64)
 		}
 	}
@@ -431,6 +508,7 @@ func (g *complexSites) setSensor(mu int, variance float64) {
 	g.calibration.(channel.Turning).SetPosterior(g.Of(g.Stats, mu), cmplx.Rect(g.S[mu], g.Phase[mu]), variance)
 }
 
+func (g *complexSites) iterations() int        { return 0 }
 func (g *complexSites) integrated() Integrated { return Integrated{Sites: true} }
 func (g *complexSites) widenedBy() float64     { return g.widened }
 

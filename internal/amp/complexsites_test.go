@@ -1,7 +1,6 @@
 package amp
 
 import (
-	"math"
 	"testing"
 
 	"github.com/calamp/calamp/internal/evidence"
@@ -25,7 +24,7 @@ func TestFlatStart(t *testing.T) {
 		fit, best *evidence.Complex
 		flat      bool
 	}{{lower, higher, true}, {lower, nil, false}, {higher, lower, false}} {
-		g := &complexSites{fit: c.fit, best: c.best, highest: math.Inf(-1)}
+		g := &complexSites{fit: c.fit, best: c.best}
 		flat := false
 		for calls := range mostFlat + 1 {
 			if flat = g.flat(); flat && calls < mostFlat {

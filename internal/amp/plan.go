@@ -79,6 +79,18 @@ type Start struct {
 	S    []complex128
 }
 
+// real reports whether complex signals of n entries, real parts before imaginary ones, have no imaginary part.
+func (s *Start) real(n int) bool {
+	for k := 1; (k+1)*n <= len(s.X); k += 2 {
+		for _, v := range s.X[k*n:][:n] {
+			if v != 0 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 func (p *Problem) stream() bool { return p.Y == nil }
 
 // table is the plan: everything that a run may do or leave, in the order in which it

@@ -35,6 +35,11 @@ type Complex struct {
 	// Joint says that an entry is of the same component of the prior in all snapshots.
 	Joint bool
 
+	// Real says that signals are real numbers, though readings and gains are complex: scenes behind a Fourier transform are. Variances of entries are then twice those of the
+	// one part that they have, with which L has the same form: A = Re W Γ Re Wᵀ + … in both parts, half of the logarithms, and columns of the real parts of signals alone. The common
+	// phase is no convention then.
+	Real bool
+
 	// Of each snapshot, X and C (N) are the posterior means, and the variances of both parts together, under the sparse prior, and Lambda and Sigma their
 	// cavities: fields that know nothing of the prior of their own entry. Sigma is +Inf where an entry has none.
 	Snapshots []*Snapshot
@@ -51,6 +56,7 @@ type Complex struct {
 	readers  *readers       // nil where every row has a sensor of its own
 	evidence float64        // L, less terms without s and with the sites' own
 	q        []complex128   // M×M
+	twin     []complex128   // M×M, of real signals: sᴴQs has Re sᴴTs̄ beside it, since readings and their conjugates are correlated
 	b        []complex128   // M
 	bend     dense.Matrix   // minus the second derivative in t of the sensors, which are M where every row has its own
 	curved   dense.Matrix   // the factor of the latest precision of t
@@ -254,17 +260,21 @@ func (f *Complex) LogEvidence() float64 { return f.logZ }
 func (f *Complex) solve() error {
 	ok := make([]bool, len(f.Snapshots))
 	if f.Joint && f.complete() {
-		ok[0] = f.Snapshots[0].factor(f.Noise)
+		ok[0] = f.Snapshots[0].factor(f.Noise, f.parts())
 		for k, s := range f.Snapshots[1:] { // sites are the same
 			s.take(f.Snapshots[0])
 			ok[1+k] = ok[0]
 		}
 	} else {
-		parallel.Run(len(ok), runtime.GOMAXPROCS(0), func(k int) { ok[k] = f.Snapshots[k].factor(f.Noise) })
+		parallel.Run(len(ok), runtime.GOMAXPROCS(0), func(k int) { ok[k] = f.Snapshots[k].factor(f.Noise, f.parts()) })
 	}
 	f.fixed = 0
 	clear(f.q)
 	clear(f.b)
+	if f.Real && f.twin == nil {
+		f.twin = make([]complex128, f.m*f.m)
+	}
+	clear(f.twin)
 	for k, s := range f.Snapshots {
 		if !ok[k] {
 			return errSingular
@@ -278,21 +288,22 @@ func (f *Complex) solve() error {
 	return nil
 }
 
-// factor sets A⁻¹, its determinant and A⁻¹W. Where there are more readings than entries, B = Δ + Γ^½WᴴWΓ^½ is factored in place of A: A⁻¹ = (1 - XᴴX)/Δ with X = L⁻¹Γ^½Wᴴ, B = LLᴴ.
-func (s *Snapshot) factor(noise float64) bool {
+// factor sets A⁻¹, its determinant and A⁻¹W. Where there are more readings than entries, B = Δ + Γ^½WᴴWΓ^½ is factored in place of A: A⁻¹ = (1 - XᴴX)/Δ with X = L⁻¹Γ^½Wᴴ, B = LLᴴ. Signals have so many parts.
+func (s *Snapshot) factor(noise float64, parts int) bool {
 	rows, n := s.w.Rows, s.w.Columns/2
+	columns := parts * n
 	if rows == 0 {
 		return true
 	}
-	scaled := dense.New(rows, 2*n)
+	scaled := dense.New(rows, columns)
 	for mu := range rows {
 		to := scaled.Row(mu)
-		for i, v := range s.w.Row(mu) {
+		for i, v := range s.w.Row(mu)[:columns] {
 			to[i] = v * math.Sqrt(s.gamma[i%n])
 		}
 	}
 	left, right := scaled, scaled.T()
-	few := 2*n < rows
+	few := columns < rows
 	if few {
 		left, right = right, left
 	}
@@ -307,7 +318,7 @@ func (s *Snapshot) factor(noise float64) bool {
 	s.logDet = 0.5 * (dense.LogDet(l) + float64(rows-l.Rows)*math.Log(noise))
 	s.inverse, s.projected = dense.New(rows, rows), dense.New(rows, n)
 	if few {
-		x := dense.New(2*n, rows)
+		x := dense.New(columns, rows)
 		for i := range x.Rows {
 			for mu := range rows {
 				x.Row(i)[mu] = scaled.Row(mu)[i]
@@ -323,7 +334,7 @@ func (s *Snapshot) factor(noise float64) bool {
 		for i := range l.Rows {
 			clear(l.Row(i)[i+1:])
 		}
-		dense.AddProduct(s.projected, 1, x.T(), l.Part(0, 2*n, 0, n), dense.All, 1)
+		dense.AddProduct(s.projected, 1, x.T(), l.Part(0, columns, 0, n), dense.All, 1)
 		for mu := range rows {
 			for i, gamma := range s.gamma {
 				s.projected.Row(mu)[i] /= math.Sqrt(gamma)
@@ -351,11 +362,39 @@ func (f *Complex) addQuadratic(s *Snapshot, y []complex128) {
 		f.b[mu] += cmplx.Conj(y[mu]) * g[i]
 		f.fixed -= real(cmplx.Conj(s.seen[i]) * g[i])
 		to, re, im := f.q[mu*f.m:][:f.m], s.inverse.Row(i), s.inverse.Row(half+i)
+		if f.Real {
+			twin := f.twin[mu*f.m:][:f.m]
+			for j, nu := range s.rows {
+				with, against := turning(re[j], re[half+j], im[j], im[half+j])
+				to[nu] += cmplx.Conj(y[mu]) * with * y[nu]
+				twin[nu] += cmplx.Conj(y[mu]*y[nu]) * against
+			}
+			continue
+		}
 		for j, nu := range s.rows {
 			to[nu] += cmplx.Conj(y[mu]) * complex(re[j], im[j]) * y[nu]
 		}
 	}
 }
+
+// turning are a and b of ((p, q), (r, s)) as it acts on the parts of z: a z + b z̄.
+func turning(p, q, r, s float64) (a, b complex128) {
+	return complex(0.5*(p+s), 0.5*(r-q)), complex(0.5*(p-s), 0.5*(r+q))
+}
+
+// parts is how many a signal has: 2 of complex ones.
+func (f *Complex) parts() int {
+	if f.Real {
+		return 1
+	}
+	return 2
+}
+
+// halves is half of the parts of a signal, of which logarithms of densities have one each.
+func (f *Complex) halves() float64 { return 0.5 * float64(f.parts()) }
+
+// size is |z|², in units in which the mean of that of a signal is its variance, as [Complex.Real] has it.
+func (f *Complex) size(z complex128) float64 { return square(z) / f.halves() }
 
 // Release gives up what a further step alone would need.
 func (f *Complex) Release() {
@@ -378,11 +417,16 @@ func (f *Complex) solveSnapshot(s *Snapshot, y []complex128) {
 	g := embedded{s.inverse}.times(r)
 	up, reach := make([]complex128, n), make([]float64, n)
 	for j, mu := range s.rows {
-		s.G[mu], s.Inverse[mu] = g[j], s.inverse.At(j, j)
+		s.G[mu], s.Inverse[mu] = g[j], 0.5*(s.inverse.At(j, j)+s.inverse.At(half+j, half+j))
 		re, im, own, other := s.projected.Row(j), s.projected.Row(half+j), s.w.Row(j), s.w.Row(half+j)
 		for i := range n {
 			up[i] += complex(re[i], -im[i]) * r[j]
 			reach[i] += own[i]*re[i] + other[i]*im[i]
+		}
+	}
+	if f.Real {
+		for i, v := range up {
+			up[i] = complex(real(v), 0)
 		}
 	}
 	mean, variance := make([]complex128, n), make([]float64, n)
@@ -435,9 +479,9 @@ func (f *Complex) cavities() (moved, open float64) {
 				}
 				x, c = moments.take(s.Lambda[i], s.Sigma[i])
 				v := s.Sigma[i] + s.gamma[i]
-				total += s.times * (math.Log(math.Pi*v) + square(s.Lambda[i]-s.location[i])/v)
+				total += s.times * f.halves() * (math.Log(math.Pi*v) + f.size(s.Lambda[i]-s.location[i])/v)
 			}
-			moved, open = moved+s.times*square(x-s.X[i]), open+s.times*c
+			moved, open = moved+s.times*f.size(x-s.X[i]), open+s.times*c
 			s.X[i], s.C[i] = x, c
 		}
 	}
@@ -458,18 +502,31 @@ func (f *Complex) followGains(s *Snapshot, y []complex128) []float64 {
 		for a, sensor := range f.sensorsOf(mu) {
 			sign := signs[1][a]
 			r, phi := both.Row(sensor), both.Row(count+sensor)
-			add := func(i int, v complex128) {
-				v *= by
-				r[i] += real(v)
-				r[columns+i] += imag(v)
-				phi[i] -= sign * imag(v)
-				phi[columns+i] += sign * real(v)
+			add := func(i int, amplitude, phase complex128) {
+				r[i] += real(amplitude)
+				r[columns+i] += imag(amplitude)
+				phi[i] += sign * real(phase)
+				phi[columns+i] += sign * imag(phase)
+			}
+			if f.Real {
+				for i := range n { // twice its variance, as that of X
+					v := complex(math.Sqrt2*re[i], -math.Sqrt2*im[i]) * by
+					add(i, complex(real(v), 0), complex(-imag(v), 0))
+				}
+				for i := range half {
+					with, against := turning(own[i], other[i], own[half+i], other[half+i])
+					with, against = with*by, against*cmplx.Conj(by)
+					add(n+i, with+against, 1i*(with-against))
+				}
+				continue
 			}
 			for i := range n {
-				add(i, complex(re[i], -im[i]))
+				v := complex(re[i], -im[i]) * by
+				add(i, v, 1i*v)
 			}
 			for i := range half {
-				add(n+i, complex(own[i], -other[i]))
+				v := complex(own[i], -other[i]) * by
+				add(n+i, v, 1i*v)
 			}
 		}
 	}
@@ -529,7 +586,7 @@ func (f *Complex) meanSquare() float64 {
 	total := 0.0
 	for _, s := range f.Snapshots {
 		for _, x := range s.mean {
-			total += s.times * square(x)
+			total += s.times * f.size(x)
 		}
 	}
 	return total / (float64(f.n) * f.snapshots())
@@ -581,16 +638,16 @@ func (f *Complex) newSlabMoments() *slabMoments {
 
 // weigh sets how likely each component is of an entry with the field CN(λ, c).
 func (m *slabMoments) weigh(lambda complex128, c float64) {
-	size := square(lambda)
+	size, halves := m.f.size(lambda), m.f.halves()
 	for j, v := range m.f.Variance {
-		m.r[j] = math.Log(m.f.Weight[j]) - math.Log(math.Pi*(v+c)) - size/(v+c)
+		m.r[j] = math.Log(m.f.Weight[j]) - halves*(math.Log(math.Pi*(v+c))+size/(v+c))
 	}
 	m.evidence = normalise(m.r)
 }
 
 // take is the posterior of such an entry; its variance is that of both parts.
 func (m *slabMoments) take(lambda complex128, c float64) (mean complex128, variance float64) {
-	size := square(lambda)
+	size := m.f.size(lambda)
 	shrunk, second := 0.0, 0.0
 	for j, v := range m.f.Variance {
 		r, kept := m.r[j], v/(v+c)

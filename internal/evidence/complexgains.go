@@ -67,13 +67,18 @@ func (f *Complex) gainValue(gains []complex128) (value float64) {
 		for nu, q := range f.q[mu*f.m:][:f.m] {
 			sum += q * s[nu]
 		}
+		if f.Real {
+			for nu, t := range f.twin[mu*f.m:][:f.m] {
+				sum += t * cmplx.Conj(s[nu])
+			}
+		}
 		value -= real(cmplx.Conj(v) * sum)
 	}
 	return value
 }
 
 // setPrecision sets the gradient of the evidence in t, and the lower triangle of bend to minus its second derivative. With
-// ds = s (t + t²/2) to second order, the quadratic form gives tᴴ S̄QS t + Re Σ c t², c = s ∘ (s̄Q - b̄). Far from a maximum that may not be positive definite.
+// ds = s (t + t²/2) to second order, the quadratic form gives tᴴ S̄QS t + Re Σ c t², c = s ∘ (s̄Q - b̄), and that of real signals Re tᴴ S̄TS̄ t̄ and a part of c as well. Far from a maximum that may not be positive definite.
 func (f *Complex) setPrecision(gradient []float64) {
 	own, h := gradient, f.bend
 	if f.readers != nil {
@@ -88,6 +93,16 @@ func (f *Complex) setPrecision(gradient []float64) {
 			sum += turned
 			bend := twice * turned
 			amplitudes[nu], phases[nu], between[nu] = real(bend), real(bend), imag(bend)
+		}
+		if f.Real {
+			for nu, t := range f.twin[mu*m:][:m] {
+				turned := t * cmplx.Conj(f.S[nu])
+				sum += turned
+				bend := twice * turned
+				amplitudes[nu] += real(bend)
+				phases[nu] -= real(bend)
+				between[nu] += imag(bend)
+			}
 		}
 		c := cmplx.Conj(sum) * v
 		gradient[mu] = 2*f.readings[mu] - 2*real(c)
@@ -124,6 +139,9 @@ func (f *Complex) stiffen() (by float64) {
 	}
 	for j := range 2 * m {
 		row := h.Row(j)
+		if f.Real && j >= m {
+			break
+		}
 		for l := j / m * m; l <= j; l++ {
 			row[l] += by / float64(m)
 		}
@@ -155,17 +173,18 @@ func (f *Complex) dampLess() {
 	}
 }
 
-// BeginAt begins at gains s of the sensors, at a mean of |s| of one. They are held at first, as sites that know nothing of the signals would move them away.
+// BeginAt begins at gains s of the sensors, at a mean of |s| of one, and at one where s is NaN or zero. They are held at first, as sites that know nothing of the signals would move them away.
 func (f *Complex) BeginAt(s []complex128) {
-	sum := 0.0
+	known := func(v complex128) bool { return v != 0 && !cmplx.IsNaN(v) }
+	sum, count, gains := 0.0, 0, make([]complex128, len(s))
 	for _, v := range s {
-		sum += cmplx.Abs(v)
+		if known(v) {
+			sum, count = sum+cmplx.Abs(v), count+1
+		}
 	}
-	unit, gains := complex(float64(len(s))/sum, 0), make([]complex128, len(s))
 	for i, v := range s {
-		gains[i] = 1
-		if v != 0 && !cmplx.IsNaN(v) {
-			gains[i] = v * unit
+		if gains[i] = 1; known(v) {
+			gains[i] = v * complex(float64(count)/sum, 0)
 		}
 	}
 	f.setGains(gains)
@@ -211,9 +230,9 @@ func (f *Complex) solveGains() error {
 }
 
 // center takes the means of log r and of φ away, which are conventions.
-func center(t []float64) {
+func (f *Complex) center(t []float64) {
 	m := len(t) / 2
-	for _, half := range [][]float64{t[:m], t[m:]} {
+	for _, half := range [][]float64{t[:m], t[m:]}[:f.parts()] {
 		floats.AddConst(-floats.Sum(half)/float64(m), half)
 	}
 }
@@ -223,7 +242,7 @@ func center(t []float64) {
 func (f *Complex) newtonStep(gradient []float64) (promised float64, err error) {
 	m := len(f.gains)
 	step, next := make([]float64, 2*m), make([]complex128, m)
-	center(gradient)
+	f.center(gradient)
 	damping := f.damping
 	for range mostDampings {
 		if _, err := f.factorPrecision(); err != nil {
@@ -231,7 +250,7 @@ func (f *Complex) newtonStep(gradient []float64) (promised float64, err error) {
 		}
 		copy(step, gradient)
 		dense.Solve(f.curved, step)
-		center(step)
+		f.center(step)
 		if floats.Norm(step, math.Inf(1)) > longestTurn {
 			f.dampMore()
 			continue
@@ -271,6 +290,13 @@ func (f *Complex) setGauge(by float64) {
 		dense.Solve(f.curved, f.along[a])
 		products[a] = [2]float64{floats.Sum(f.along[a][:m]), floats.Sum(f.along[a][m:])}
 	}
+	if f.Real {
+		clear(f.along[1])
+		f.between = [3]float64{1 / products[0][0], 0, 0}
+		f.logDet = dense.LogDet(f.curved) + math.Log(products[0][0]) - math.Log(float64(m))
+		f.gauge = [2]float64{float64(m)/products[0][0] - by, 2 * math.Pi}
+		return
+	}
 	det := products[0][0]*products[1][1] - products[0][1]*products[1][0]
 	f.between = [3]float64{products[1][1] / det, -products[0][1] / det, products[0][0] / det}
 	// Along a unit vector the variance with all others integrated out is products/M, and the stiffening is a part of its inverse.
@@ -289,7 +315,7 @@ func (f *Complex) ofGauge(u, v float64) float64 {
 func (f *Complex) gainVolume() (log float64) {
 	m := float64(len(f.gains))
 	log = 0.5*2*m*math.Log(2*math.Pi) - 0.5*f.logDet
-	for a, precision := range f.gauge {
+	for a, precision := range f.gauge[:f.parts()] {
 		length := math.Inf(1)
 		if a == 1 {
 			length = 2 * math.Pi * math.Sqrt(m)
@@ -377,7 +403,7 @@ func (f *Complex) toConvention() {
 		mean += v / complex(r, 0)
 	}
 	by, turn := complex(sum/squares, 0), complex(1, 0)
-	if (f.LearnKappa || f.Kappa > 0) && mean != 0 {
+	if (f.LearnKappa || f.Kappa > 0) && mean != 0 && !f.Real {
 		turn = cmplx.Conj(mean) / complex(cmplx.Abs(mean), 0)
 	}
 	if f.readers.inPairs() {
@@ -458,19 +484,22 @@ func (f *Complex) apartByChance() float64 {
 	return float64(f.m) * f.Spread * f.Spread / max(floats.Sum(variances), math.SmallestNonzeroFloat64)
 }
 
-// apart is the mean square of the differences of log |s|, in those expected of two independent ones.
+// apart is the mean square of the differences of log |s|, in those expected of two independent ones, of sensors of which s is known.
 func (f *Complex) apart(s []complex128) float64 {
 	_, variances := f.Variances()
-	difference, middle := make([]float64, f.m), 0.0
+	var difference []float64
+	expected := 0.0
 	for mu, v := range s {
-		difference[mu] = math.Log(cmplx.Abs(v) / cmplx.Abs(f.S[mu]))
-		middle += difference[mu] / float64(f.m)
+		if !cmplx.IsNaN(v) {
+			difference = append(difference, math.Log(cmplx.Abs(v)/cmplx.Abs(f.S[mu])))
+			expected += 2 * variances[mu]
+		}
 	}
-	square := 0.0
+	square, middle := 0.0, floats.Sum(difference)/float64(len(difference))
 	for _, d := range difference {
 		square += (d - middle) * (d - middle)
 	}
-	return square / max(2*floats.Sum(variances), math.SmallestNonzeroFloat64)
+	return square / max(expected, math.SmallestNonzeroFloat64)
 }
 
 // Halves is as [Fit.Halves], for |s|: both halves of the snapshots are fitted from the phases that were found, and nothing else. Half of the snapshots may not find amplitudes that all of them
@@ -502,7 +531,7 @@ func (f *Complex) Halves(ctx context.Context) (ratio float64, err error) {
 
 // takeSettings takes over what is known of noise and phases, and whether entries are joint.
 func (f *Complex) takeSettings(from *Complex) {
-	f.GivenNoise, f.Kappa, f.LearnKappa, f.Joint = from.GivenNoise, from.Kappa, from.LearnKappa, from.Joint
+	f.GivenNoise, f.Kappa, f.LearnKappa, f.Joint, f.Real = from.GivenNoise, from.Kappa, from.LearnKappa, from.Joint, from.Real
 }
 
 // half fits every second snapshot, from the phases that were found or from the gains; joint entries then begin with their variances as well, which fewer snapshots may not find.

@@ -134,7 +134,7 @@ func TestFactorOfManyReadings(t *testing.T) {
 	for i := range s.gamma {
 		s.gamma[i] = 0.5 + float64(i)
 	}
-	if !s.factor(noise) {
+	if !s.factor(noise, 2) {
 		t.Fatal("not factored")
 	}
 	rows, n := s.w.Rows, 5

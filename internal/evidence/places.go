@@ -121,7 +121,7 @@ func (f *Complex) smooth(w func(mu, i int) complex128, i int) bool {
 // Between is a fit, for more steps, of entries that may lie between columns of W, begun at this one: of entries that are larger than both neighbours, whose columns follow a smooth curve, the place is learned. It is nil
 // where there are none, where readings are missing, or where sensors have several rows.
 func (f *Complex) Between(w func(mu, i int) complex128) *Complex {
-	if f.readers != nil || f.Weight == nil || f.readingsMissing() {
+	if f.readers != nil || f.Real || f.Weight == nil || f.readingsMissing() {
 		return nil
 	}
 	size, all := make([]float64, f.n), 0.0
@@ -247,7 +247,7 @@ func (p *places) settle(f *Complex, gradient []float64) {
 			column[a] = p.gains.Row(a)[j]
 		}
 		dense.Solve(f.curved, column)
-		center(column)
+		f.center(column)
 	}
 	taken := dense.New(count, count)
 	dense.AddProduct(taken, 1, follow, p.gains, dense.All, 1)

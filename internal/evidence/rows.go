@@ -39,7 +39,7 @@ func (f *Complex) rowsEvidence() (total float64) {
 			r[j] = math.Log(f.Weight[j])
 			for _, s := range f.Snapshots {
 				if c := s.Sigma[i]; !math.IsInf(c, 1) {
-					r[j] -= s.times * (math.Log(math.Pi*(v+c)) + square(s.Lambda[i])/(v+c))
+					r[j] -= s.times * f.halves() * (math.Log(math.Pi*(v+c)) + f.size(s.Lambda[i])/(v+c))
 				}
 			}
 		}
@@ -64,7 +64,7 @@ func (f *Complex) moveRows() {
 			if c := s.Sigma[i]; !math.IsInf(c, 1) {
 				moments.times = s.times
 				mean, variance := moments.take(s.Lambda[i], c)
-				total, count = total+s.times*(square(mean)+variance), count+s.times
+				total, count = total+s.times*(f.size(mean)+variance), count+s.times
 			}
 		}
 		if count == 0 {
@@ -98,7 +98,7 @@ func (f *Complex) snapshots() (count float64) {
 // Turned is a fit of as many snapshots as there are rows, which is as good where entries are joint and snapshots are more: readings YV with a unitary V have the same likelihood and the same prior as Y, and V may be that
 // of the singular value decomposition of Y, after which all but M snapshots have readings of zero. Those are one, of which there are many. It is to be turned before the first step, and is f itself where that would be of no use.
 func (f *Complex) Turned() *Complex {
-	if !f.Joint || f.readers != nil || f.readingsMissing() || len(f.y) <= f.m+1 {
+	if !f.Joint || f.Real || f.readers != nil || f.readingsMissing() || len(f.y) <= f.m+1 {
 		return f
 	}
 	vectors, values, ok := f.covarianceOfReadings()

@@ -2,6 +2,8 @@ package evidence
 
 import (
 	"cmp"
+	"math"
+	"math/cmplx"
 	"slices"
 
 	"gonum.org/v1/gonum/blas"
@@ -64,9 +66,20 @@ func (f *Complex) SubspaceStarts(most int) (starts [][]complex128) {
 			}
 			s[mu] = f.w.at(mu, p.i) * f.w.at(mu, p.j) / s[mu]
 		}
-		starts = append(starts, s)
+		if spreadOf(s) <= mostSpread { // such as gains have
+			starts = append(starts, s)
+		}
 	}
 	return starts
+}
+
+// spreadOf is the standard deviation of |s| relative to its mean.
+func spreadOf(s []complex128) float64 {
+	sum, squares := 0.0, 0.0
+	for _, v := range s {
+		sum, squares = sum+cmplx.Abs(v), squares+square(v)
+	}
+	return math.Sqrt(max(0, squares*float64(len(s))/(sum*sum)-1))
 }
 
 func newComplexMatrix(rows, columns int) cblas128.General {
