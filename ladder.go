@@ -155,6 +155,9 @@ func (t *tries) goOn(first *try, further func(*try) *try) (*try, error) {
 	if found, err := t.integratedPhases(first); found || err != nil {
 		return nil, err
 	}
+	if t.foundNear() { // and is no answer for another reason, which message passing does not mend
+		return nil, nil
+	}
 	if free := freePhases(first); free != nil {
 		if err := t.run(free); err != nil {
 			return nil, err
@@ -391,6 +394,16 @@ func freePhases(first *try) *try {
 	p.Channel = known.WithCalibration(known.Calibration().(channel.Turning).WithPhases(0))
 	opt.Learn.Phases, opt.Learn.PhasesOrFree = false, false
 	return &try{name: "free phases", problem: &p, opt: opt}
+}
+
+// surelyNear is the concentration of phases, a spread of half a radian, which few sensors with phases that are anywhere have by chance.
+const surelyNear = 4
+
+// foundNear reports whether signals that were integrated out came to a maximum of the evidence with phases near the nominal ones.
+func (t *tries) foundNear() bool {
+	return slices.ContainsFunc(t.done, func(a *try) bool {
+		return a.integrated() && a.res.Status == NothingRecovered && !math.IsNaN(a.res.LogEvidence) && channel.PhasesOf(channel.CalibrationOf(a.res.Channel)) >= surelyNear
+	})
 }
 
 // otherStarts are those of a problem with free phases, by both algorithms in turn. Signals of zero are a fixed point of it, and what is
