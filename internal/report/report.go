@@ -27,7 +27,6 @@ type Report struct {
 	Title   string  // "Blind calibration" by default
 	Problem Problem // M, N and P are taken from Result where zero
 	Model   []Field // density, signal mean and variance, range of s, noise variance, …
-	Options []Field // how the solver was run
 
 	Result    *calamp.Result
 	ScaleFree bool         // the scale common to signals and gains is a convention
@@ -103,7 +102,6 @@ type view struct {
 	PerSignal *table
 	Tries     *table
 	Plan      *table
-	Options   []facts
 
 	Version, Command string
 }
@@ -152,7 +150,6 @@ func Write(w io.Writer, r Report) error {
 		PerSignal: r.perSignal(),
 		Tries:     r.tries(),
 		Plan:      r.plan(),
-		Options:   r.options(),
 		Version:   r.Version,
 		Command:   r.Command,
 	}
@@ -221,13 +218,6 @@ func (r *Report) facts() []facts {
 		all = append(all, facts{"Model", r.Model})
 	}
 	return all
-}
-
-func (r *Report) options() []facts {
-	if len(r.Options) == 0 {
-		return nil
-	}
-	return []facts{{"Options", r.Options}}
 }
 
 // plan is what the run did, and why not the rest.

@@ -105,7 +105,6 @@ func recovered(x *mat.Dense, m int, rnd *rand.Rand) Report {
 			{"Calibration s", "uniform on [0.5, 1.5]"},
 			{"Noise variance Δ", "1e-4"},
 		},
-		Options: []Field{{"Iteration limit", "500"}, {"Tolerance", "1e-10"}, {"Damping", "auto"}, {"Scale step", "yes"}, {"Covariance", "diagonal"}},
 		Metrics: []Field{{"MSE of x", "1.5e-4"}, {"MSE of x, scale fitted", "4.8e-5"}, {"1 − correlation of x", "3.1e-5"}, {"MSE of s", "2.2e-5"}},
 		Version: "v0.1.0-test (go1.26)", Command: "calamp solve problem.npz --density 0.2 --s-range 0.5,1.5 --noise-var 1e-4 -o result.npz --report result.html",
 	}

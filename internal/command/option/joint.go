@@ -5,7 +5,6 @@ import (
 
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/internal/command/console"
-	"github.com/calamp/calamp/internal/report"
 	"github.com/calamp/calamp/solver"
 )
 
@@ -53,11 +52,6 @@ func (j *Joint) Line(text *console.Summary, res *calamp.Result) {
 		what, entries = "latents", "latents"
 	}
 	text.Line("joint", "the %s belong together: %.4g of %d %s are there in all of them; correlations of up to %s", what, jointRows(res), len(res.Support), entries, console.Short(res.LargestCorrelation()))
-}
-
-// Fields is the flag for the report.
-func (j *Joint) Fields() []report.Field {
-	return []report.Field{{Name: "signals belong together", Value: j.which.String()}}
 }
 
 func jointRows(res *calamp.Result) (total float64) {

@@ -1,15 +1,11 @@
 package option
 
 import (
-	"fmt"
-	"strconv"
-
 	"github.com/spf13/pflag"
 
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/internal/command/console"
 	"github.com/calamp/calamp/internal/memory"
-	"github.com/calamp/calamp/internal/report"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/solver"
 )
@@ -117,31 +113,6 @@ func (s *Solver) JSON() console.Object {
 	return console.Object{
 		"max_iter", s.MaxIter, "tol", tol, "damping", s.damping.String(), "scale_step", !s.noScaleStep, "s_prior", s.sPrior.String(), "mean_removal", s.means,
 		"algorithm", s.algorithm.String(), "covariance", s.covariance.String(), "variance", s.variance.String(), "precision", s.precision.String(), "threads", s.threads,
-	}
-}
-
-// Fields is the same in words, for the report.
-func (s *Solver) Fields() []report.Field {
-	tol, scale := "automatic", "every few iterations"
-	if s.Exactly() {
-		tol = "none: all iterations are done"
-	} else if s.tolGiven {
-		tol = fmt.Sprintf("%g", s.tol)
-	}
-	if s.noScaleStep {
-		scale = "none"
-	}
-	return []report.Field{
-		{Name: "Iterations, at most", Value: strconv.Itoa(s.MaxIter)},
-		{Name: "Tolerance", Value: tol},
-		{Name: "Damping", Value: s.damping.String()},
-		{Name: "Scale step", Value: scale},
-		{Name: "Distribution of s", Value: s.sPrior.String()},
-		{Name: "Removal of the means of W", Value: s.means},
-		{Name: "Algorithm", Value: s.algorithm.String()},
-		{Name: "Covariance", Value: s.covariance.String()},
-		{Name: "Variance", Value: s.variance.String()},
-		{Name: "Precision of W", Value: s.precision.String()},
 	}
 }
 

@@ -304,8 +304,8 @@ func (d *demo) reportOf(t teacher.Teacher, f *findings) report.Report {
 	r := report.Report{
 		Title:   "Sandals seen by sensors of unknown gain",
 		Problem: report.Problem{M: t.M, N: t.N, P: t.P, Storage: facts.MatrixName(f.instance.W, blind.res.Storage, blind.res.Arithmetic)},
-		Model:   slices.Concat(d.prior.Fields(), d.model.Fields()), Options: d.solver.Fields(),
-		Result: blind.res, Truth: f.instance.Truth,
+		Model:   slices.Concat(d.prior.Fields(), d.model.Fields()),
+		Result:  blind.res, Truth: f.instance.Truth,
 		Metrics:    blind.fields(true),
 		ImageShape: [2]int{d.side, d.side},
 		Version:    facts.BuildVersion().Version, Command: d.CommandLine(),

@@ -471,8 +471,8 @@ func (s *solve) reportOf(data *dataset.Problem, res *calamp.Result, others compa
 	size := facts.SizeOf(data)
 	return report.Report{
 		Problem: report.Problem{M: size.M, N: size.N, P: size.P, Missing: size.Missing, Storage: facts.MatrixName(data.W, res.Storage, res.Arithmetic)},
-		Model:   slices.Concat(s.prior.Fields(), s.model.Fields(), s.groups.Fields(), s.phases.Fields(data.Complex), s.faults.Fields(), s.offset.Fields(), s.belong.Fields()), Options: append(s.solver.Fields(), s.joint.Fields()...),
-		Result: res, ScaleFree: scaleFree(res, s.model), Truth: data.Truth, Signals: s.signalsOf(res.X),
+		Model:   slices.Concat(s.prior.Fields(), s.model.Fields(), s.groups.Fields(), s.phases.Fields(data.Complex), s.faults.Fields(), s.offset.Fields(), s.belong.Fields()),
+		Result:  res, ScaleFree: scaleFree(res, s.model), Truth: data.Truth, Signals: s.signalsOf(res.X),
 		Metrics:   s.metricsOf(data, res).Fields(),
 		Baselines: s.baselinesOf(others), Fit: s.doubt.found, FitNames: s.doubt.names(),
 		Version: facts.BuildVersion().Version, Command: s.CommandLine(),
