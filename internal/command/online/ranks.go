@@ -6,12 +6,10 @@ import (
 	"encoding/gob"
 	"errors"
 	"io"
-	"math"
 	"strconv"
 
 	"github.com/calamp/calamp/internal/command/console"
 	"github.com/calamp/calamp/internal/command/option"
-	"github.com/calamp/calamp/internal/dataset"
 	"github.com/calamp/calamp/internal/intake"
 	"github.com/calamp/calamp/internal/stream"
 	"github.com/calamp/calamp/online"
@@ -35,19 +33,6 @@ func (c *calibration) checkRanks(args []string) error {
 		return console.Usage("--mpi reads the problem on every rank, standard input is only the first's: give a file")
 	}
 	return nil
-}
-
-// loadShared reads this rank's rows of W, and all readings, which are to be the same on all ranks.
-func (c *calibration) loadShared(args []string) (p *dataset.Problem, err error) {
-	if len(args) == 1 {
-		p, err = dataset.LoadShared(args[0], c.ranks, c.ranks.Reproducible)
-	} else {
-		p, err = dataset.OpenPartsShared(c.parts.Matrix, c.parts.Readings, math.MaxInt64, c.ranks, c.ranks.Reproducible)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return p, c.ranks.Agree("the readings", dataset.HashReadings(p.Y))
 }
 
 // shareState lets all ranks go on from the state of the first one.

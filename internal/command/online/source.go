@@ -183,7 +183,7 @@ func (c *calibration) load(args []string) (*material, error) {
 		}
 		return &material{w: w, complex: is}, err
 	}
-	p, err := c.loadProblem(args)
+	p, err := c.parts.Problem(c.Console, args, nil, math.MaxInt64, &c.ranks)
 	if err != nil {
 		return nil, err
 	}
@@ -238,18 +238,6 @@ func (c *calibration) openMatrix(path string) (w operator.Operator, err error) {
 		w, _, err = dataset.OpenMatrix(path, math.MaxInt64)
 	}
 	return w, err
-}
-
-func (c *calibration) loadProblem(args []string) (*dataset.Problem, error) {
-	switch {
-	case c.ranks.On():
-		return c.loadShared(args)
-	case len(args) == 0:
-		return dataset.LoadParts(c.parts.Matrix, c.parts.Readings)
-	case args[0] == "-":
-		return dataset.Read(c.Stdin, "standard input")
-	}
-	return dataset.Load(args[0])
 }
 
 // width is the bytes of a number in frames, of either part of a complex one; 0 for JSON.

@@ -36,6 +36,30 @@ func (p *Parts) Files() []string {
 	return append(append(dataset.SpecFiles(p.Matrix), dataset.SpecFiles(p.Basis.Spec)...), p.Readings)
 }
 
+// Stdin is what standard input is called in messages.
+const Stdin = "standard input"
+
+// Problem is the one in these files, or else in the file of the first argument, of whose arrays W may take so many bytes; - is standard input.
+// With --mpi it has this rank's rows of W, and all readings, which are to be the same on all ranks.
+func (p *Parts) Problem(a *console.Console, args []string, names ArrayNames, budget int64, r *Ranks) (data *dataset.Problem, err error) {
+	switch {
+	case r.On() && len(args) == 0:
+		data, err = dataset.OpenPartsShared(p.Matrix, p.Readings, budget, r, r.Reproducible)
+	case r.On():
+		data, err = dataset.LoadShared(args[0], r, r.Reproducible)
+	case len(args) == 0:
+		return dataset.OpenParts(p.Matrix, p.Readings, budget)
+	case args[0] == "-":
+		return dataset.ReadWithin(a.Stdin, Stdin, budget)
+	default:
+		return dataset.LoadNamed(args[0], budget, dataset.Names(names))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return data, r.Agree("the readings", dataset.HashReadings(data.Y))
+}
+
 // Basis is --basis: signals are a basis times what is solved for.
 type Basis struct {
 	Spec string // empty: there is none

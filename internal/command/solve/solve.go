@@ -173,7 +173,7 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 	if err != nil {
 		return err
 	}
-	data, err := s.load(args)
+	data, err := s.parts.Problem(s.Console, args, s.names, int64(s.memory), &s.ranks)
 	if err != nil {
 		return err
 	}
@@ -380,37 +380,9 @@ func (s *solve) source(args []string) string {
 	case len(args) == 0:
 		return s.parts.Matrix + ", " + s.parts.Readings
 	case args[0] == "-":
-		return stdinName
+		return option.Stdin
 	}
 	return args[0]
-}
-
-const stdinName = "standard input"
-
-func (s *solve) load(args []string) (*dataset.Problem, error) {
-	if s.ranks.On() {
-		return s.loadShared(args)
-	}
-	switch {
-	case len(args) == 0:
-		return dataset.OpenParts(s.parts.Matrix, s.parts.Readings, int64(s.memory))
-	case args[0] == "-":
-		return dataset.ReadWithin(s.Stdin, stdinName, int64(s.memory))
-	}
-	return dataset.LoadNamed(args[0], int64(s.memory), dataset.Names(s.names))
-}
-
-// loadShared reads this rank's rows of W, and all readings, which are to be the same on all ranks.
-func (s *solve) loadShared(args []string) (data *dataset.Problem, err error) {
-	if len(args) == 0 {
-		data, err = dataset.OpenPartsShared(s.parts.Matrix, s.parts.Readings, int64(s.memory), s.ranks, s.ranks.Reproducible)
-	} else {
-		data, err = dataset.LoadShared(args[0], s.ranks, s.ranks.Reproducible)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return data, s.ranks.Agree("the readings", dataset.HashReadings(data.Y))
 }
 
 // writeAll writes the files that were asked for, and returns their names. One
