@@ -144,7 +144,7 @@ func TestThresholdOfJointSignals(t *testing.T) {
 	}
 	for text, wrong := range map[string][]string{
 		"takes no argument, found \"maybe\"": {"--joint", "maybe"},
-		"--offset together with --joint":                    {"--joint", "on", "--offset", "0.1"},
+		"--offset together with --joint":     {"--joint", "on", "--offset", "0.1"},
 		"needs --joint":                      {"--joint", "off", "--correlation", "0.5"},
 		"one snapshot says as much as all":   {"--joint", "on", "--correlation", "1"},
 	} {
