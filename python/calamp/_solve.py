@@ -104,12 +104,7 @@ def solve(
     """
     given = locals()
     keywords = {**{name: given[name] for name in KEYWORDS}, **options}
-    labelled = _labels.of(W, Y)
-    arrays = {"W": _command.check_matrix(W, or_complex=True), "Y": _command.check_array("Y", Y, 1, 2, or_complex=True)}
-    _command.check_pair(arrays["W"], arrays["Y"])
-    for name, truth in (("X0", X0), ("s0", s0)):
-        if truth is not None:
-            arrays[name] = _command.check_array(name, truth, 1, 2, or_complex=True)
+    labelled, arrays = _arrays_of(W, Y, X0, s0)
     if isinstance(sensors, (str, os.PathLike)) or hasattr(sensors, "_npz"):
         keywords["sensors"], sensors = sensors, None
     if s_prior_mean is not None and s_prior_sd is not None and np.ndim(s_prior_sd) == 0:
@@ -126,6 +121,16 @@ KEYWORDS = tuple(
     for name, p in inspect.signature(solve).parameters.items()
     if p.kind is p.KEYWORD_ONLY and name not in ("s_phase", "s_prior_mean", "s_prior_sd", "sensors", "X0", "s0", "progress")
 )
+
+
+def _arrays_of(W: Any, Y: Any, X0: Any, s0: Any) -> tuple[_labels.Labels, dict[str, Any]]:
+    """The arrays of a problem, checked, and the labels of their rows and columns."""
+    arrays = {"W": _command.check_matrix(W, or_complex=True), "Y": _command.check_array("Y", Y, 1, 2, or_complex=True)}
+    _command.check_pair(arrays["W"], arrays["Y"])
+    for name, truth in (("X0", X0), ("s0", s0)):
+        if truth is not None:
+            arrays[name] = _command.check_array(name, truth, 1, 2, or_complex=True)
+    return _labels.of(W, Y), arrays
 
 
 def _result_of_command(name: str, arrays: dict[str, Any], keywords: dict[str, Any], progress: Any, again: bool, labelled: _labels.Labels) -> Result:
@@ -182,12 +187,7 @@ def fit_matrix(
     if derivatives is None:
         raise TypeError("calamp.fit_matrix() needs derivatives of W, or a function W(theta)")
     keywords = dict(derivatives=derivatives, start=start, **options)
-    labelled = _labels.of(W, Y)
-    arrays = {"W": _command.check_matrix(W, or_complex=True), "Y": _command.check_array("Y", Y, 1, 2, or_complex=True)}
-    _command.check_pair(arrays["W"], arrays["Y"])
-    for name, truth in (("X0", X0), ("s0", s0)):
-        if truth is not None:
-            arrays[name] = _command.check_array(name, truth, 1, 2, or_complex=True)
+    labelled, arrays = _arrays_of(W, Y, X0, s0)
     return _result_of_command("fit-matrix", arrays, keywords, progress, again=False, labelled=labelled)
 
 
