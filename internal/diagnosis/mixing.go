@@ -42,6 +42,8 @@ func partsOf(w operator.Operator) (parts []part) {
 		return left > 1
 	}
 	switch w := w.(type) {
+	case operator.Streamed: // reading all of it takes as long as an iteration
+		return nil
 	case *operator.Sparse:
 		w.Each(join)
 	case operator.Matrix:
