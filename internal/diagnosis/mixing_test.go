@@ -93,3 +93,19 @@ func TestSwapped(t *testing.T) {
 		t.Errorf("W and Y of a compressive problem in each other's place were given in %d of %d", found, seeds)
 	}
 }
+
+// Sensors without a usable reading are distinguished by why: not all of them read zero.
+func TestSilentSensorsAreDistinguished(t *testing.T) {
+	for _, c := range []struct {
+		silent, zero []int
+		want         string
+	}{
+		{[]int{3}, nil, "sensor 3 has no usable reading; its s is the prior mean"},
+		{[]int{3, 5}, []int{3, 5}, "2 sensors (first: sensor 3) have only readings of exactly zero, which are taken as missing; their s is the prior mean"},
+		{[]int{3, 5}, []int{5}, "2 sensors (first: sensor 3) have no usable reading, 1 of them since they read exactly zero throughout, which is taken as missing; their s is the prior mean"},
+	} {
+		if w := (&Run{Silent: c.silent, Zero: c.zero}).warnSilent(); w.Message != c.want {
+			t.Errorf("%q, expected %q", w.Message, c.want)
+		}
+	}
+}

@@ -3,6 +3,7 @@ package diagnosis
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
 const (
@@ -33,7 +34,7 @@ func (r *Run) warnOutliers() *Warning {
 	}
 	w := Warning{Code: OutlyingReadings}
 	count, all, first := 0, readings(r.state.Y, each), -1
-	ofSignal, last := make([]int, p), -1
+	ofSignal := make([]int, p)
 	for j, probability := range each {
 		if probability <= leftOut {
 			continue
@@ -43,14 +44,21 @@ func (r *Run) warnOutliers() *Warning {
 		if first < 0 {
 			first = j
 		}
-		if mu := r.state.SensorOf(j); mu != last {
-			w.Sensors, last = append(w.Sensors, mu), mu
+		if mu := r.state.SensorOf(j); !slices.Contains(w.Sensors, mu) { // with several rows, which may be anywhere
+			w.Sensors = append(w.Sensors, mu)
 		}
 	}
 	if count == 0 {
 		return nil
 	}
-	w.Message = fmt.Sprintf("%d of %d readings are outliers, spikes perhaps, and were left out; their %d sensors keep all others; the first outlier is at sensor %d, signal %d", count, all, len(w.Sensors), r.state.SensorOf(first), first%p)
+	what, keep := "readings are outliers, spikes perhaps, and were", fmt.Sprintf("their %d sensors keep", len(w.Sensors))
+	if len(w.Sensors) == 1 {
+		keep = "their sensor keeps"
+	}
+	if count == 1 {
+		what, keep = "readings is an outlier, a spike perhaps, and was", "its sensor keeps"
+	}
+	w.Message = fmt.Sprintf("%d of %d %s left out; %s all others; the first outlier is at sensor %d, signal %d", count, all, what, keep, r.state.SensorOf(first), first%p)
 	for k, n := range ofSignal {
 		if float64(n) > disturbed*float64(r.state.Rows()) {
 			w.Signals = append(w.Signals, k)

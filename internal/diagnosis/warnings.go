@@ -224,11 +224,17 @@ func (r *Run) warnSilent() *Warning {
 	if len(r.Silent) == 0 {
 		return nil
 	}
-	message := fmt.Sprintf("%s no usable reading; their s is the prior mean", sensors(r.Silent))
-	if len(r.Zero) > 0 {
-		message = fmt.Sprintf("%s only readings of exactly zero, which are taken as missing; their s is the prior mean", sensors(r.Silent))
+	what, s := "no usable reading", "their s is"
+	switch zero := len(r.Zero); {
+	case zero == len(r.Silent):
+		what = "only readings of exactly zero, which are taken as missing"
+	case zero > 0:
+		what += fmt.Sprintf(", %d of them since they read exactly zero throughout, which is taken as missing", zero)
 	}
-	return &Warning{Code: SilentSensor, Message: message, Sensors: r.Silent}
+	if len(r.Silent) == 1 {
+		s = "its s is"
+	}
+	return &Warning{Code: SilentSensor, Message: fmt.Sprintf("%s %s; %s the prior mean", sensors(r.Silent), what, s), Sensors: r.Silent}
 }
 
 // sensors is "sensor 3 has", or "4 sensors (first: 3) have".
@@ -421,7 +427,7 @@ func (r *Run) warnEdges() *Warning {
 		return nil
 	}
 	lo, hi := r.calibration().Range()
-	w.Message = fmt.Sprintf("the likeliest s of %d in %d sensors is outside [%g, %g]; sensor %d is the furthest, by %.3g of its standard deviations: sensors are faulty, or the range is too narrow", len(w.Sensors), r.state.M, lo, hi, at, worst)
+	w.Message = fmt.Sprintf("the likeliest s of %d in %d sensors is outside [%.4g, %.4g]; sensor %d is the furthest, by %.3g of its standard deviations: sensors are faulty, or the range is too narrow", len(w.Sensors), r.state.M, lo, hi, at, worst)
 	return &w
 }
 

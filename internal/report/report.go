@@ -103,7 +103,7 @@ type view struct {
 	Tries     *table
 	Plan      *table
 
-	Version, Command string
+	Version, Command, Counted string
 }
 
 type facts struct {
@@ -152,6 +152,7 @@ func Write(w io.Writer, r Report) error {
 		Plan:      r.plan(),
 		Version:   r.Version,
 		Command:   r.Command,
+		Counted:   r.counted(),
 	}
 	buffered := bufio.NewWriter(w)
 	if err := page.Execute(buffered, v); err != nil {

@@ -468,3 +468,15 @@ func TestScaleThatIsAConvention(t *testing.T) {
 		t.Error("a convention has an uncertainty")
 	}
 }
+
+// Where sensors have several rows, the numbers of sensors are not those of rows.
+func TestWhatIsCounted(t *testing.T) {
+	r := cases()["one signal"]
+	if page := write(t, r); !strings.Contains(page, "Sensors are the rows of W and signals") {
+		t.Error("sensors are not said to be rows")
+	}
+	r.Result.Sensors = make([]int, len(r.Result.S))
+	if page := write(t, r); !strings.Contains(page, "Sensors are those that rows of W are read with") {
+		t.Error("sensors with several rows are said to be rows")
+	}
+}

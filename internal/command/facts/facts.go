@@ -36,21 +36,21 @@ type Size struct {
 func SizeOf(p *dataset.Problem) Size {
 	m, n := p.W.Dims()
 	_, signals := p.Y.Dims()
-	lost := missing(p.Y)
+	parts := 1 // of a reading, in columns beside each other
 	if p.Complex {
-		signals, lost = signals/2, lost/2
+		parts = 2
 	}
-	size := Size{M: m, N: n, P: signals, Alpha: float64(m) / float64(n), Missing: lost, Complex: p.Complex}
+	size := Size{M: m, N: n, P: signals / parts, Alpha: float64(m) / float64(n), Missing: missing(p.Y, parts), Complex: p.Complex}
 	if p.Sensors != nil {
 		size.Sensors = calamp.SensorCount(p.Sensors, m)
 	}
 	return size
 }
 
-func missing(y *mat.Dense) int {
-	total := 0
-	for _, v := range y.RawMatrix().Data {
-		if math.IsNaN(v) {
+// missing counts the readings of which a part is NaN.
+func missing(y *mat.Dense, parts int) (total int) {
+	for reading := range slices.Chunk(y.RawMatrix().Data, parts) {
+		if slices.ContainsFunc(reading, math.IsNaN) {
 			total++
 		}
 	}
@@ -223,7 +223,11 @@ func OutlierLines(s *console.Summary, res *calamp.Result) {
 	if more := len(list) - shown; more > 0 {
 		words = append(words, fmt.Sprintf("and %d more", more))
 	}
-	s.Line("outliers", "%s, left out (sensor/signal): %s", console.Plural(len(list), "reading"), strings.Join(words, ", "))
+	of := "sensor"
+	if res.Sensors != nil { // which have several rows
+		of = "row"
+	}
+	s.Line("outliers", "%s, left out (%s/signal): %s", console.Plural(len(list), "reading"), of, strings.Join(words, ", "))
 }
 
 // BrokenLines says which sensors were left out.
