@@ -4,12 +4,16 @@ import (
 	"context"
 	"math"
 	"math/cmplx"
+	"math/rand/v2"
 	"testing"
+
+	"gonum.org/v1/gonum/mat"
 
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/evolution"
 	"github.com/calamp/calamp/internal/tables"
+	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/teacher"
 )
@@ -156,4 +160,52 @@ func predictedStream(t *testing.T, te teacher.Complex, warmUp int) (x, s float64
 		x += sample.Last().MSEX.Value / float64(len(late))
 	}
 	return x, late[len(late)-1].Last().MSES.Value
+}
+
+// TestComplexBlocks: blocks of complex samples of a scene that moves slowly tell more of the gains than one by one, and intervals hold.
+func TestComplexBlocks(t *testing.T) {
+	tests.Long(t)
+	const seeds, correlation = 3, 0.98
+	te := complexStream(channel.ComplexPrior{Lo: 0.5, Hi: 1.5, Concentration: math.Inf(1)})
+	te.N, te.M, te.P = 120, 100, 48
+	var errs [2]float64
+	for seed := range uint64(seeds) {
+		rng := rand.New(rand.NewPCG(seed, 3))
+		te.X = mat.NewDense(te.N, 2*te.P, nil)
+		for i := range te.N {
+			if rng.Float64() > te.Signal.Density {
+				continue
+			}
+			for k := range 2 * te.P {
+				v := math.Sqrt(0.5) * rng.NormFloat64()
+				if k > 1 {
+					v = correlation*te.X.At(i, k-2) + math.Sqrt(1-correlation*correlation)*v
+				}
+				te.X.Set(i, k, v)
+			}
+		}
+		in := drawComplex(t, te, seed)
+		for j, block := range []int{1, AutoBlock} {
+			c, blocks := complexCalibrator(t, te, in, Options{Block: block}), 0
+			for k := range te.P {
+				e, err := c.Absorb(t.Context(), complexSample(in, k))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if e.Together != nil {
+					blocks++
+				}
+			}
+			var r complexTally
+			r.posterior(c.Posterior(), in)
+			errs[j] += r.s / seeds
+			if block == AutoBlock && (blocks == 0 || r.amplitude < 0.9*r.each) {
+				t.Errorf("seed %d: %d blocks, %.0f %% of s within intervals", seed, blocks, 100*r.amplitude/r.each)
+			}
+		}
+	}
+	t.Logf("squared errors of s one by one %.3g, in blocks %.3g", errs[0], errs[1])
+	if !(errs[1] < 0.75*errs[0]) {
+		t.Errorf("squared errors of s one by one %.3g, in blocks %.3g", errs[0], errs[1])
+	}
 }
