@@ -523,7 +523,7 @@ func (g *complexSites) Report(*Solver) {
 	if g.best == nil {
 		return
 	}
-	if ratio, err := g.fit.Halves(g.ctx); err == nil && ratio > 1 {
+	if ratio, err := g.fit.Halves(g.ctx); err == nil && ratio > 0 {
 		g.widened = ratio
 	}
 	g.widened = max(g.widened, g.misfit)

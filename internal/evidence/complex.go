@@ -70,6 +70,7 @@ type Complex struct {
 	settled  bool
 	steps    int
 	spent    float64
+	floor    float64 // of the noise, relative to the readings' power: that with which the covariance of the readings can be factored
 	logZ     float64 // the evidence at the latest step
 
 	places     *places     // nil where entries are those of columns of W
@@ -138,7 +139,7 @@ func (a embedded) times(v []complex128) []complex128 {
 // are uniform; variances and noise begin as those of [New].
 func NewComplex(m, n, p int, w, y func(mu, i int) complex128, draw uint64) *Complex {
 	f := &Complex{
-		S: make([]complex128, m), Spread: FirstSpread, w: embed(m, n, w), m: m, n: n, readings: make([]float64, m),
+		S: make([]complex128, m), Spread: FirstSpread, floor: leastNoise * leastNoise, w: embed(m, n, w), m: m, n: n, readings: make([]float64, m),
 		q: make([]complex128, m*m), b: make([]complex128, m), bend: dense.New(2*m, 2*m), curved: dense.New(2*m, 2*m),
 	}
 	f.gains, f.heard = f.S, f.readings
@@ -224,8 +225,12 @@ func (f *Complex) Step() (done bool, err error) {
 		f.toConvention()
 	}
 	logZ := f.logZ
-	if err := f.solve(); err != nil {
-		return false, err
+	for f.solve() != nil {
+		if f.GivenNoise > 0 || f.floor > leastNoise {
+			return false, errSingular
+		}
+		f.floor *= floorsRise
+		f.Noise = max(f.Noise, f.floor*f.power())
 	}
 	moved, open := f.cavities()
 	rests := f.movePlaces()
@@ -246,6 +251,9 @@ func (f *Complex) Step() (done bool, err error) {
 	f.settled = calm && rests && f.highest && f.steps > leastSites && moved <= sitesRest*sitesRest*open
 	return f.settled || f.steps >= mostSites, nil
 }
+
+// floorsRise is by how much the least noise is raised where the covariance of the readings cannot be factored, as where one snapshot does not tell noise from gains.
+const floorsRise = 10
 
 // leastSites is how many steps are taken at least: gains' own prior and slabs have then been learned a few times.
 const leastSites = 3 * looksEvery
@@ -578,7 +586,7 @@ func (f *Complex) learnNoise() {
 			total, trace = total+s.times*square(g), trace+s.times*s.Inverse[mu]
 		}
 	}
-	f.Noise = max(f.Noise*noiseFactor(total, trace-f.spent, trace), leastNoise*leastNoise*f.power())
+	f.Noise = max(f.Noise*noiseFactor(total, trace-f.spent, trace), f.floor*f.power())
 }
 
 // meanSquare is that of the entries.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"math/cmplx"
+	"math/rand/v2"
 	"runtime"
 	"slices"
 
@@ -506,7 +507,7 @@ func (f *Complex) apart(s []complex128) float64 {
 // do. Where halves disagree they are fitted from the gains as well, and the likelier answer of each counts.
 func (f *Complex) Halves(ctx context.Context) (ratio float64, err error) {
 	if len(f.y) < LeastForHalves {
-		return math.NaN(), nil
+		return f.redrawn(ctx)
 	}
 	var halves [2]*Complex
 	for half := range halves {
@@ -534,15 +535,51 @@ func (f *Complex) takeSettings(from *Complex) {
 	f.GivenNoise, f.Kappa, f.LearnKappa, f.Joint, f.Real = from.GivenNoise, from.Kappa, from.LearnKappa, from.Joint, from.Real
 }
 
-// half fits every second snapshot, from the phases that were found or from the gains; joint entries then begin with their variances as well, which fewer snapshots may not find.
+// half fits every second snapshot.
 func (f *Complex) half(ctx context.Context, half int, fromGains bool) (*Complex, error) {
-	count := (len(f.y) + 1 - half) / 2
-	fit := NewComplex(f.m, f.n, count, f.w.at, func(mu, k int) complex128 {
+	return f.again(ctx, (len(f.y)+1-half)/2, func(mu, k int) complex128 {
 		if s := f.Snapshots[2*k+half]; s.Inverse[mu] == 0 {
 			return cmplx.NaN()
 		}
 		return f.y[2*k+half][mu]
-	}, 0)
+	}, fromGains)
+}
+
+// redrawn is as [Fit.redrawn], for log |s| at a fixed mean.
+func (f *Complex) redrawn(ctx context.Context) (ratio float64, err error) {
+	_, variances := f.Variances()
+	square := 0.0
+	for draw := range uint64(redraws) {
+		random := rand.New(rand.NewPCG(draw, 0))
+		fit, err := f.again(ctx, len(f.y), func(mu, k int) complex128 {
+			s := f.Snapshots[k]
+			noise := complex(random.NormFloat64(), random.NormFloat64()) * complex(math.Sqrt(0.5*f.Noise), 0)
+			if s.Inverse[mu] == 0 {
+				return cmplx.NaN()
+			}
+			for i, x := range s.X {
+				noise += f.w.at(mu, i) * x
+			}
+			return noise / f.S[mu]
+		}, false)
+		if err != nil {
+			return math.NaN(), err
+		}
+		off, middle := make([]float64, f.m), 0.0
+		for mu, s := range fit.S {
+			off[mu] = math.Log(cmplx.Abs(s) / cmplx.Abs(f.S[mu]))
+			middle += off[mu] / float64(f.m)
+		}
+		for _, d := range off {
+			square += (d - middle) * (d - middle) / redraws
+		}
+	}
+	return square / floats.Sum(variances), nil
+}
+
+// again fits so many snapshots of readings, from the phases that were found or from the gains; joint entries then begin with their variances as well, which fewer snapshots may not find.
+func (f *Complex) again(ctx context.Context, count int, y func(mu, k int) complex128, fromGains bool) (*Complex, error) {
+	fit := NewComplex(f.m, f.n, count, f.w.at, y, 0)
 	fit.takeSettings(f)
 	if f.readers != nil {
 		fit.ReadBy(f.readers.of, len(f.gains), 0)
