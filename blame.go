@@ -10,6 +10,7 @@ import (
 
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/diagnosis"
+	"github.com/calamp/calamp/operator"
 )
 
 // withoutBlamed integrates signals out without the sensors and readings that the first run left out, where that with all of them is no answer: constant levels of dead sensors, and outliers, are no part
@@ -26,7 +27,7 @@ func (t *tries) withoutBlamed(first *try) *try {
 	if first.blamesMany() {
 		blamed = first.withoutBlame()
 	}
-	blamed = blamed.blamingConstant()
+	blamed = blamed.blamingConstant().sparingAlone()
 	left := blamed.leftOut()
 	if len(left) == 0 || blamed.blamesMany() {
 		return nil
@@ -44,6 +45,46 @@ func (t *try) withoutBlame() *try {
 	own, res := *t, *t.res
 	own.res = &res
 	res.Broken, res.BrokenSensors, res.FaultRate, res.Outlier = nil, nil, 0, nil
+	return &own
+}
+
+// hardlySeen is the part of a column of W, of its squares, that is rounding.
+const hardlySeen = 1e-18
+
+// sparingAlone is a try whose result leaves out no sensor without which an entry would not be seen: nothing speaks against such a sensor, as its readings are whatever the entry is. The first row of Fourier and Hadamard
+// matrices alone sees the mean of a scene.
+func (t *try) sparingAlone() *try {
+	row := operator.RowReader(t.problem.W)
+	if row == nil || len(t.res.BrokenSensors) == 0 {
+		return t
+	}
+	m, n := t.problem.W.Dims()
+	re, im, squares, kept := make([]float64, n), make([]float64, n), mat.NewDense(m, n, nil), make([]float64, n)
+	total := make([]float64, n)
+	for mu := range m {
+		if row(re, im, mu) != nil {
+			return t
+		}
+		for i := range n {
+			squares.Set(mu, i, re[i]*re[i]+im[i]*im[i])
+		}
+		floats.Add(total, squares.RawRowView(mu))
+		if t.res.Broken == nil || t.res.Broken[mu] <= 0.5 {
+			floats.Add(kept, squares.RawRowView(mu))
+		}
+	}
+	own, res := *t, *t.res
+	own.res = &res
+	res.Broken = slices.Clone(res.Broken)
+	res.BrokenSensors = slices.DeleteFunc(slices.Clone(res.BrokenSensors), func(b channel.BrokenSensor) bool {
+		for i, square := range squares.RawRowView(b.Sensor) {
+			if kept[i] <= hardlySeen*total[i] && square > hardlySeen*total[i] {
+				res.Broken[b.Sensor] = 0
+				return true
+			}
+		}
+		return false
+	})
 	return &own
 }
 
