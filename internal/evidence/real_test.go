@@ -68,7 +68,29 @@ func TestRealSignals(t *testing.T) {
 		for mu, v := range fit.S {
 			phases[mu] = cmplx.Phase(s[mu] / v)
 		}
-		t.Logf("seed %d: settled %v after %d steps, error %.3g (stated %.3g), phases' error %.3g (stated %.3g), noise %.3g, evidence %.6g",
-			seed, fit.Settled(), fit.steps, math.Sqrt(off/power), math.Sqrt(open/power), floats.Norm(phases, 2)/math.Sqrt(m), math.Sqrt(floats.Sum(variances)/m), fit.Noise, fit.LogEvidence())
+		error, stated := math.Sqrt(off/power), math.Sqrt(open/power)
+		phase, saidPhase := floats.Norm(phases, 2)/math.Sqrt(m), math.Sqrt(floats.Sum(variances)/m)
+		if !fit.Settled() || !(error < 1.2*stated && stated < 1.2*error) || !(phase < 1.5*saidPhase && saidPhase < 1.5*phase) || !(fit.Noise > 0.7e-4 && fit.Noise < 1.4e-4) {
+			t.Errorf("seed %d: settled %v after %d steps, error %.3g (stated %.3g), phases' error %.3g (stated %.3g), noise %.3g", seed, fit.Settled(), fit.steps, error, stated, phase, saidPhase, fit.Noise)
+		}
+	}
+}
+
+// TestRedrawnComplex: of two snapshots, which have no halves, readings are drawn from the answer: it is found again within its errors, and the same each time.
+func TestRedrawnComplex(t *testing.T) {
+	const m, n, p = 60, 80, 2
+	w, y, _, _ := realProblem(3, m, n, p, 0.1, 1e-4, 0.1)
+	fit := NewComplex(m, n, p, func(mu, i int) complex128 { return w[mu][i] }, func(mu, k int) complex128 { return y[mu][k] }, 0)
+	fit.Real, fit.LearnKappa = true, true
+	for done := false; !done; {
+		var err error
+		if done, err = fit.Step(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ratio, err := fit.Halves(t.Context())
+	again, failed := fit.Halves(t.Context())
+	if err != nil || failed != nil || !(ratio > 0.1 && ratio < 3) || again != ratio {
+		t.Errorf("ratio %g, %v, and %g, %v", ratio, err, again, failed)
 	}
 }
