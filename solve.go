@@ -242,6 +242,7 @@ func (r *run) end(outcome amp.Outcome, cause error) (res *Result, falselySure bo
 		res.rowsApart = true
 	}
 	res.rowsScatter = d.RowsScatter()
+	res.widenParts(d.Parts())
 	if w := r.anchor(res); w != nil {
 		res.Warnings = append(res.Warnings, *w)
 	}

@@ -7,11 +7,12 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/operator"
 )
 
-// part is a part of W that shares no entry with the rest: how many rows it has, and how many entries of the signals these read.
-type part struct{ rows, entries int }
+// part is a part of W that shares no entry with the rest: its rows, and the entries of the signals that these read.
+type part struct{ rows, entries []int }
 
 // partsOf are the parts that w falls into: rows that read a common entry are of one part, and so are all that are linked through others. nil where
 // entries cannot be looked at.
@@ -60,44 +61,86 @@ func partsOf(w operator.Operator) (parts []part) {
 		return nil
 	}
 	if left == 1 {
-		return []part{{rows, columns}}
+		return []part{{upTo(rows), upTo(columns)}}
 	}
 	all := make([]part, columns)
 	for i := range of {
-		all[find(i)].entries++
+		own := &all[find(i)]
+		own.entries = append(own.entries, i)
 	}
-	for _, i := range first {
+	for mu, i := range first {
 		if i > 0 {
-			all[find(i-1)].rows++
+			own := &all[find(i-1)]
+			own.rows = append(own.rows, mu)
 		}
 	}
-	return slices.DeleteFunc(all, func(p part) bool { return p.rows == 0 }) // entries that nothing reads
+	return slices.DeleteFunc(all, func(p part) bool { return p.rows == nil }) // entries that nothing reads
+}
+
+// upTo are the numbers from 0 on, so many.
+func upTo(n int) []int {
+	list := make([]int, n)
+	for i := range list {
+		list[i] = i
+	}
+	return list
 }
 
 // Unmixed says in words that each part of w has one row, or one entry: y_µ = x_i W_µi/s_µ, where W and the readings alone
 // never tell a gain from a signal. It is empty for other matrices, and where entries cannot be looked at.
 func Unmixed(w operator.Operator) string {
 	parts := partsOf(w)
-	if len(parts) == 0 || slices.ContainsFunc(parts, func(p part) bool { return p.rows > 1 && p.entries > 1 }) {
+	if len(parts) == 0 || slices.ContainsFunc(parts, func(p part) bool { return len(p.rows) > 1 && len(p.entries) > 1 }) {
 		return ""
 	}
 	what := "one sensor alone reads each entry of the signals"
-	if slices.ContainsFunc(parts, func(p part) bool { return p.rows > 1 }) {
+	if slices.ContainsFunc(parts, func(p part) bool { return len(p.rows) > 1 }) {
 		what = "each sensor reads one entry of the signals"
 	}
 	return what + " through this W: gains cannot be separated from signals; use a W that mixes, or known gains"
 }
 
-// warnParts is about a W that falls into parts: gains are compared through entries that sensors have in common.
-func (r *Run) warnParts() *Warning {
+// Part is a part of W that shares no entry of the signals with the rest, whose common scale readings do not tell: log s of its sensors has a mean that differs from
+// that of all by a variance ScaleVar beforehand.
+type Part struct {
+	Sensors, Entries []int // sensors that were heard
+	ScaleVar         float64
+}
+
+// Parts are those of W, nil where it is one. Of gains that are spread by a relative variance v, m of which are in the part and M in all, ScaleVar is v/m - v/M; where sensors are known by themselves, which places
+// their part, it is 0.
+func (r *Run) Parts() (parts []Part) {
 	if rows, _ := r.Solver.Matrix.Dims(); !r.blind() || rows != r.state.M { // sensors of several rows link parts as well
 		return nil
 	}
-	parts := partsOf(r.Solver.Matrix)
-	if len(parts) < 2 {
+	all, found := 0, partsOf(r.Solver.Matrix)
+	if len(found) < 2 {
 		return nil
 	}
-	return &Warning{Code: SeparateParts, Message: fmt.Sprintf("W falls into %d parts that share no entry of the signals: each has a common scale of its own, which the readings do not tell, and error bars take it for one: they hold within a part", len(parts))}
+	for _, p := range found {
+		heard := slices.DeleteFunc(p.rows, func(mu int) bool { return !r.Solver.Heard(mu) || r.state.OutOfOrder(mu) })
+		all += len(heard)
+		parts = append(parts, Part{Sensors: heard, Entries: p.entries})
+	}
+	mean, variance := channel.Typical(r.calibration())
+	if known, ok := r.calibration().(channel.Gains); ok && known.Gains().Each != nil {
+		variance = 0
+	}
+	for i, p := range parts {
+		if m := len(p.Sensors); m > 0 {
+			parts[i].ScaleVar = variance / (mean * mean) * (1/float64(m) - 1/float64(all))
+		}
+	}
+	return parts
+}
+
+// warnParts is about a W that falls into parts: gains are compared through entries that sensors have in common.
+func (r *Run) warnParts() *Warning {
+	parts := r.Parts()
+	if parts == nil {
+		return nil
+	}
+	return &Warning{Code: SeparateParts, Message: fmt.Sprintf("W falls into %d parts that share no entry of the signals: each has a common scale of its own, which the readings do not tell; error bars are as wide as the spread of gains leaves it", len(parts))}
 }
 
 func (r *Run) unmixed() string {

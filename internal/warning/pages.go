@@ -105,9 +105,9 @@ var pages = []Page{
 	{
 		"separate-parts", Doubt,
 		"W falls into parts, blocks for instance, whose sensors read no entry of the signals in common.",
-		"Gains are compared through entries that sensors share. Between parts only what the prior says of signals and gains does that, so each part is off by a factor of its own. Error bars know of one common scale, and so hold within a part.",
+		"Gains are compared through entries that sensors share. Between parts only what the prior says of signals and gains does that, so each part is off by a factor of its own. Error bars have it, as the learned spread of gains implies it.",
 		"where sensors of different parts need not be compared.",
-		[]string{"`--reference` with a known sensor in each part.", "Solve each part by itself.", "A W whose sensors see entries of other parts."},
+		[]string{"Solve each part by itself, with a known sensor as `--reference`.", "A W whose sensors see entries of other parts."},
 	},
 	{
 		"scale-contradicted", Doubt,
