@@ -12,6 +12,9 @@ import (
 // widenParts places parts of W that share no entry with the rest, and adds to variances what is not known of the common scale of each: errors of log s and log |x| that all of a part have
 // in common. Where signals were integrated out the joint density of gains has a part of it already, and variances become no smaller than it.
 func (r *Result) widenParts(parts []diagnosis.Part) {
+	if parts == nil {
+		return
+	}
 	with := func(variance, scale float64) float64 { return variance + scale }
 	if r.Plan.Algorithm == solver.Evidence {
 		with = math.Max
@@ -76,7 +79,7 @@ func (r *Result) rescalePart(p diagnosis.Part, c float64) {
 	}
 }
 
-// widenGain gives s of a sensor another variance. That of a complex one is of amplitude and phase, which grow alike: what a part has in common of phases is not known either.
+// widenGain gives s of a sensor another variance. That of a complex one is of amplitude and phase, which grow by one factor: what a part has in common of phases is not known either.
 func (r *Result) widenGain(mu int, variance float64) {
 	if !(variance > r.SVar[mu]) {
 		return
