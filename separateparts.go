@@ -10,9 +10,9 @@ import (
 )
 
 // widenParts places parts of W that share no entry with the rest, and adds to variances what is not known of the common scale of each: errors of log s and log |x| that all of a part have
-// in common. Where signals were integrated out the joint density of gains has a part of it already, and variances become no smaller than it.
+// in common. Complex numbers, of which a part has a phase of its own as well, are left as they are. Where signals were integrated out the joint density of gains has a part of it already, and variances become no smaller than it.
 func (r *Result) widenParts(parts []diagnosis.Part) {
-	if parts == nil {
+	if parts == nil || r.Phase != nil {
 		return
 	}
 	with := func(variance, scale float64) float64 { return variance + scale }
@@ -22,7 +22,7 @@ func (r *Result) widenParts(parts []diagnosis.Part) {
 	r.placeParts(parts)
 	for _, p := range parts {
 		for _, mu := range p.Sensors {
-			r.widenGain(mu, with(r.SVar[mu], p.ScaleVar*r.S[mu]*r.S[mu]*float64(r.ColumnsPerSignal())))
+			r.widenGain(mu, with(r.SVar[mu], p.ScaleVar*r.S[mu]*r.S[mu]))
 		}
 		for _, i := range p.Entries {
 			for k, c := range r.XVar.RawRowView(i) {
@@ -62,9 +62,7 @@ func (r *Result) rescalePart(p diagnosis.Part, c float64) {
 	for _, mu := range p.Sensors {
 		r.S[mu], r.SVar[mu], r.Gain[mu] = c*r.S[mu], c*c*r.SVar[mu], r.Gain[mu]/c
 		r.Calibration.Prior.ScaleStats(r.Calibration.Of(mu), c)
-		if r.Phase == nil {
-			r.Calibration.Prior.SetNormal(r.Calibration.Of(mu), r.S[mu], r.SVar[mu])
-		}
+		r.Calibration.Prior.SetNormal(r.Calibration.Of(mu), r.S[mu], r.SVar[mu])
 	}
 	_, signals := r.X.Dims()
 	for _, i := range p.Entries {
@@ -79,15 +77,10 @@ func (r *Result) rescalePart(p diagnosis.Part, c float64) {
 	}
 }
 
-// widenGain gives s of a sensor another variance. That of a complex one is of amplitude and phase, which grow by one factor: what a part has in common of phases is not known either.
+// widenGain gives s of a sensor another variance.
 func (r *Result) widenGain(mu int, variance float64) {
-	if !(variance > r.SVar[mu]) {
-		return
-	}
-	if r.Phase != nil {
-		r.Calibration.Prior.Carry(r.Calibration.Of(mu), r.SVar[mu]/variance, 1)
-	} else {
+	if variance > r.SVar[mu] {
 		r.Calibration.Prior.SetNormal(r.Calibration.Of(mu), r.S[mu], variance)
+		r.SVar[mu] = variance
 	}
-	r.SVar[mu] = variance
 }

@@ -508,7 +508,6 @@ func (g *complexSites) setSensor(mu int, variance float64) {
 	g.calibration.(channel.Turning).SetPosterior(g.Of(g.Stats, mu), cmplx.Rect(g.S[mu], g.Phase[mu]), variance)
 }
 
-func (g *complexSites) iterations() int        { return 0 }
 func (g *complexSites) integrated() Integrated { return Integrated{Sites: true} }
 func (g *complexSites) widenedBy() float64     { return g.widened }
 

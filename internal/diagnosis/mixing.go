@@ -140,7 +140,11 @@ func (r *Run) warnParts() *Warning {
 	if parts == nil {
 		return nil
 	}
-	return &Warning{Code: SeparateParts, Message: fmt.Sprintf("W falls into %d parts that share no entry of the signals: each has a common scale of its own, which the readings do not tell; error bars are as wide as the spread of gains leaves it", len(parts))}
+	bars := "error bars are as wide as the spread of gains leaves it"
+	if r.complex() {
+		bars = "error bars take it, and the phase, for one: they hold within a part"
+	}
+	return &Warning{Code: SeparateParts, Message: fmt.Sprintf("W falls into %d parts that share no entry of the signals: each has a common scale of its own, which the readings do not tell; %s", len(parts), bars)}
 }
 
 func (r *Run) unmixed() string {
