@@ -547,34 +547,25 @@ func (f *Complex) half(ctx context.Context, half int, fromGains bool) (*Complex,
 
 // redrawn is as [Fit.redrawn], for log |s| at a fixed mean.
 func (f *Complex) redrawn(ctx context.Context) (ratio float64, err error) {
-	_, variances := f.Variances()
-	square := 0.0
+	seen := make([][]complex128, len(f.y))
+	for k, s := range f.Snapshots {
+		seen[k] = f.w.times(s.X)
+	}
 	for draw := range uint64(redraws) {
 		random := rand.New(rand.NewPCG(draw, 0))
 		fit, err := f.again(ctx, len(f.y), func(mu, k int) complex128 {
-			s := f.Snapshots[k]
 			noise := complex(random.NormFloat64(), random.NormFloat64()) * complex(math.Sqrt(0.5*f.Noise), 0)
-			if s.Inverse[mu] == 0 {
+			if f.Snapshots[k].Inverse[mu] == 0 {
 				return cmplx.NaN()
 			}
-			for i, x := range s.X {
-				noise += f.w.at(mu, i) * x
-			}
-			return noise / f.S[mu]
+			return (seen[k][mu] + noise) / f.S[mu]
 		}, false)
 		if err != nil {
 			return math.NaN(), err
 		}
-		off, middle := make([]float64, f.m), 0.0
-		for mu, s := range fit.S {
-			off[mu] = math.Log(cmplx.Abs(s) / cmplx.Abs(f.S[mu]))
-			middle += off[mu] / float64(f.m)
-		}
-		for _, d := range off {
-			square += (d - middle) * (d - middle) / redraws
-		}
+		ratio += 2 * f.apart(fit.S) / redraws // which expects errors of both
 	}
-	return square / floats.Sum(variances), nil
+	return ratio, nil
 }
 
 // again fits so many snapshots of readings, from the phases that were found or from the gains; joint entries then begin with their variances as well, which fewer snapshots may not find.
