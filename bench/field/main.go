@@ -4,6 +4,7 @@
 //	go run ./bench/field                            the half to work with, the command of this tree
 //	go run ./bench/field -set final -o final.csv    the other half: for the final figure only
 //	go run ./bench/field -kind '^camera' -calamp ./calamp-before -args "--faulty off"
+//	go run ./bench/field -subsets -o subsets.csv    each that is solved again, with subsets of what is true given: does any do harm?
 //	go run ./bench/field -kind microphones -only 4 -write problems     writes the problem, to try it by hand
 //
 // What is measured is `calamp solve P.npz --json -o R.npz`, given nothing; with -given the range of the gains, the noise, the spread of phases and the
@@ -36,12 +37,13 @@ import (
 
 // A plan is what to do, as the flags say.
 type plan struct {
-	command     command
-	problems    []choice
-	output      string // .csv
-	procs       int
-	competitors map[choice]*row // of other tables
-	write       string
+	command        command
+	problems       []choice
+	output         string // .csv
+	procs          int
+	competitors    map[choice]*row // of other tables
+	write          string
+	given, subsets bool
 }
 
 // A choice names a problem.
@@ -77,7 +79,8 @@ func flags(ctx context.Context) (p *plan, tidy func(), err error) {
 	path := flag.String("calamp", "", "the calamp that is measured; built from this tree where none is given")
 	further := flag.String("args", "", "further flags for it")
 	others := flag.String("competitors", "", "take the other methods' errors from this .csv of an earlier run where it has them")
-	flag.BoolVar(&p.command.given, "given", false, "give it the range of gains, the noise, and the kind of prior")
+	flag.BoolVar(&p.given, "given", false, "give it the range of gains, the noise, and the kind of prior")
+	flag.BoolVar(&p.subsets, "subsets", false, "measure what is solved again with each of many subsets of what is true given")
 	flag.DurationVar(&p.command.limit, "time-limit", 30*time.Second, "of processor time for a problem")
 	flag.StringVar(&p.output, "o", "field.csv", "the table of problems; one that is there is gone on with")
 	flag.StringVar(&p.write, "write", "", "only write the problems, with the truth, into this folder")
@@ -139,6 +142,9 @@ func (p *plan) run(ctx context.Context) error {
 	}
 	if len(p.problems) == 0 {
 		return nil
+	}
+	if p.subsets {
+		return p.measureSubsets(ctx, os.Stdout)
 	}
 	rows, err := readRows(p.output)
 	if err != nil {
@@ -219,7 +225,11 @@ func (p *plan) one(ctx context.Context, c choice) (*row, error) {
 	}
 	r.bound = in.blindBound()
 	r.solvable = in.solvable(r.others.known())
-	done, err := p.command.solve(ctx, in, folder)
+	var flags []string
+	if p.given {
+		flags = in.flags()
+	}
+	done, err := p.command.solve(ctx, in, folder, flags...)
 	if err != nil {
 		return nil, err
 	}

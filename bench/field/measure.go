@@ -10,7 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,7 +26,6 @@ type command struct {
 	path      string
 	arguments []string      // further ones
 	limit     time.Duration // of processor time
-	given     bool
 }
 
 // wallTimes is after how many limits a run is ended by the clock, however little of the processor it has had.
@@ -43,17 +42,15 @@ type run struct {
 	message   string   // the last line on standard error, where there is no result
 }
 
-// solve writes the problem into the folder, without the truth, and runs the command on it. The error is that of ctx, or of a disk.
-func (c *command) solve(ctx context.Context, p *problem, folder string) (*run, error) {
+// solve writes the problem into the folder, without the truth, and runs the command on it, with these flags of what is true. The error is that of ctx,
+// or of a disk.
+func (c *command) solve(ctx context.Context, p *problem, folder string, flags ...string) (*run, error) {
 	in, out := filepath.Join(folder, "P.npz"), filepath.Join(folder, "R.npz")
 	if err := p.save(in, false); err != nil {
 		return nil, err
 	}
 	os.Remove(out)
-	arguments := append([]string{"solve", in, "--json", "-o", out}, c.arguments...)
-	if c.given {
-		arguments = append(arguments, p.flags()...)
-	}
+	arguments := slices.Concat([]string{"solve", in, "--json", "-o", out}, c.arguments, flags)
 	within, cancel := context.WithTimeout(ctx, wallTimes*c.limit)
 	defer cancel()
 	limited := fmt.Sprintf(`ulimit -t %d && exec "$0" "$@"`, int(max(1, c.limit.Seconds()))) // other work on the machine does not count
@@ -88,31 +85,18 @@ func (c *command) solve(ctx context.Context, p *problem, folder string) (*run, e
 		r.message = lines[len(lines)-1]
 		return r, nil
 	}
-	v := p.judge(a, !c.given || p.phaseConcentration == 0)
+	v := p.judge(a, !slices.Contains(flags, "--phase") || p.phaseConcentration == 0)
 	r.verdict = &v
 	return r, nil
 }
 
-// flags are those that say the range of gains, the noise, and the kind of prior.
-func (p *problem) flags() []string {
-	number := func(v float64) string { return strconv.FormatFloat(v, 'g', 6, 64) }
-	flags := []string{"--s-range", number(0.99*p.lowGain) + "," + number(1.01*p.highGain), "--noise-var", number(p.noise)}
-	for _, auto := range []string{"--density", "--signal-var"} {
-		flags = append(flags, auto, "auto")
+// flags are those that say the range of gains, the noise, the kind of prior, and the spread of phases.
+func (p *problem) flags() (flags []string) {
+	known := p.known("")
+	for _, word := range []string{"range", "noise", "prior", "phase"} {
+		flags = append(flags, known[word]...)
 	}
-	if p.positive {
-		flags = append(flags[:4], "--prior", "nonnegative")
-	}
-	if !p.kind.complex {
-		return flags
-	}
-	switch {
-	case p.phaseConcentration == 0:
-		return append(flags, "--phase", "free")
-	case math.IsInf(p.phaseConcentration, 1):
-		return append(flags, "--phase", "known")
-	}
-	return append(flags, "--phase", number(p.phaseConcentration))
+	return flags
 }
 
 // save writes the problem, with the truth where truth is set.
