@@ -23,7 +23,8 @@ type given struct {
 	noise  float64         // variance, of a column; 0 where it was not given
 }
 
-// learnedWithin is a problem whose range of s was given, with the distribution of s, the noise and the signals' prior learned; nil where they cannot be.
+// learnedWithin is a problem whose range of s was given, with the distribution of s, the noise and the signals' prior learned; nil where they cannot be. A distribution of s that was given, or what
+// is known of each sensor, is not learned: beside it the noise is.
 func learnedWithin(asked *try) *try {
 	if asked.problem == nil {
 		return nil
@@ -36,10 +37,11 @@ func learnedWithin(asked *try) *try {
 	}
 	noisy, isNoisy := known.(channel.Noisy)
 	bounds, isBounded := known.Calibration().(channel.Bounded)
-	if !isNoisy || !isBounded || bounds.Fills() != nil {
+	stated := channel.Stated(known.Calibration())
+	if !isNoisy || !isBounded || stated && opt.Learn.Noise || !stated && bounds.Fills() != nil {
 		return nil
 	}
-	if !opt.Anchor.Set() {
+	if !stated && !opt.Anchor.Set() {
 		opt.given.bounds = bounds
 	}
 	if !opt.Learn.Noise {
@@ -49,7 +51,10 @@ func learnedWithin(asked *try) *try {
 		return nil
 	}
 	p.Channel = channel.WithInOrder(asked.problem.Channel, p.Channel)
-	opt.Learn.Range, opt.Learn.Noise = true, true
+	if opt.Learn.Noise = true; stated {
+		return &try{name: "the noise learned", problem: &p, opt: opt}
+	}
+	opt.Learn.Range = true
 	return &try{name: "the range of s and the noise learned", problem: &p, opt: opt}
 }
 
@@ -67,12 +72,14 @@ func (p *Problem) learnAll(opt *Options) bool {
 	}
 	middle := channel.Middle(known.Calibration())
 	signal.SignalVar *= middle * middle
-	gains := gain.Prior.Times(middle)
 	has, ok := known.Calibration().(channel.Gains)
 	if !ok {
 		return false
 	}
-	p.Channel = known.WithCalibration(has.WithGains(gains)).(channel.Noisy).WithNoise(middle * middle * gain.NoiseVar)
+	if !channel.Stated(has) {
+		known = known.WithCalibration(has.WithGains(gain.Prior.Times(middle))).(channel.Calibrating)
+	}
+	p.Channel = known.(channel.Noisy).WithNoise(middle * middle * gain.NoiseVar)
 	return p.learnPrior(signal, opt)
 }
 

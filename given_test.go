@@ -69,6 +69,59 @@ func TestGivenOfOverlappingSpectra(t *testing.T) {
 	}
 }
 
+// TestGivenGains: so do a normal distribution of s, and a factory's calibration of each sensor, alone and with the noise: signals are integrated out beside them.
+func TestGivenGains(t *testing.T) {
+	if testing.Short() {
+		t.Skip("linear algebra of others, slow with the race detector")
+	}
+	w, y, x0, s0 := instrument(t, 90, 72, 8, 1)
+	truth := calamp.Truth{X: x0, S: s0}
+	solve := func(stated *channel.GainPrior, noise float64) *calamp.Result {
+		t.Helper()
+		p, opt := unknown(t, w, y)
+		gain := channel.InOrder(p.Channel).(channel.Gain)
+		opt.Retry = true
+		if stated != nil {
+			gain.Prior, opt.Learn.Range = *stated, false
+		}
+		if noise > 0 {
+			gain.NoiseVar, opt.Learn.Noise = noise, false
+		}
+		p.Channel = channel.Faulty{Working: gain}
+		res, err := calamp.Solve(context.Background(), p, opt)
+		if err != nil || res.Status != calamp.Converged {
+			t.Fatalf("s %v, noise %g: %v %v", stated, noise, res, err)
+		}
+		return res
+	}
+	least := solve(nil, 0).Score(truth)
+	mean := floats.Sum(s0) / float64(len(s0))
+	normal, each := channel.NormalAbout(mean, 0.12), channel.About(teacher.Known(s0, 0.02, 7))
+	for _, stated := range []*channel.GainPrior{&normal, &each} {
+		for _, noise := range []float64{0, 1e-6} {
+			res := solve(stated, noise)
+			score := res.Score(truth)
+			if !(score.XMSEScaled < 1.44*least.XMSEScaled) {
+				t.Errorf("s %+v, noise %g: mean square error of x %.3g, with nothing given %.3g", *stated, noise, score.XMSEScaled, least.XMSEScaled)
+			}
+			if off := math.Abs(math.Log(score.Scale)); off > 4*res.ScaleSD || res.ScaleSD > 0.05 {
+				t.Errorf("s %+v, noise %g: scale off by %.2g, stated %.2g", *stated, noise, off, res.ScaleSD)
+			}
+			lo, hi := res.SIntervalRaw(0.95)
+			held := 0
+			for mu, s := range s0 {
+				if lo[mu] <= s && s <= hi[mu] {
+					held++
+				}
+			}
+			t.Logf("noise %g: error %.3g of %.3g, scale %.4g ± %.2g, %d of %d intervals hold", noise, score.XMSEScaled, least.XMSEScaled, score.Scale, res.ScaleSD, held, len(s0))
+			if held < 8*len(s0)/10 {
+				t.Errorf("s %+v, noise %g: %d of %d intervals hold", *stated, noise, held, len(s0))
+			}
+		}
+	}
+}
+
 // TestGivenOfOneSignal: one signal does not determine whether gains fill the range that was given. Its learned distribution is taken where that is likelier.
 func TestGivenOfOneSignal(t *testing.T) {
 	tests.Long(t)

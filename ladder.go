@@ -485,7 +485,7 @@ func (t *tries) otherAlgorithm(first *try) *try {
 }
 
 // integrable reports whether signals may be integrated out without being asked for. That has no place for a range of s or a noise variance that were given, and
-// nothing of gains that belong together.
+// nothing of gains that belong together; it has one for what is known of each sensor, and for a normal distribution of s.
 func integrable(first *try) bool {
 	one, all := stepWork(first)
 	var gains bool
@@ -497,7 +497,8 @@ func integrable(first *try) bool {
 	}
 	_, together := channel.SmoothOf(channel.CalibrationOf(first.problem.Channel))
 	_, own := channel.DetectorOf(first.problem.Channel)
-	return gains && !together && !own && len(first.opt.SensorDerivatives) == 0 && first.opt.MatrixError == 0 && !first.opt.Learn.MatrixError && first.opt.Learn.Range && first.opt.Learn.Noise && one <= mostIntegrated
+	known := first.opt.Learn.Range || channel.Stated(channel.CalibrationOf(first.problem.Channel))
+	return gains && known && !together && !own && len(first.opt.SensorDerivatives) == 0 && first.opt.MatrixError == 0 && !first.opt.Learn.MatrixError && first.opt.Learn.Noise && one <= mostIntegrated
 }
 
 // again reports whether signals may be integrated out more than once.

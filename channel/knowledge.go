@@ -111,6 +111,25 @@ func Surprise(c Calibration, stats []float64) (deviations float64, ok bool) {
 	return off / math.Sqrt(1/stats[ownPrecision]+1/stats[precision]), true
 }
 
+// Stated reports whether the distribution of s says more than between which bounds it lies: a normal one, or what is known of each sensor by itself.
+func Stated(c Calibration) bool {
+	known, ok := c.(Gains)
+	return ok && (known.Gains().Precision > 0 || known.Gains().Each != nil)
+}
+
+// UnitsOf are the s that each of m sensors is expected to have beforehand: what is known of it by itself, or the [Middle] of all.
+func UnitsOf(c Calibration, m int) []float64 {
+	units, middle := make([]float64, m), Middle(c)
+	known, has := c.(Gains)
+	for mu := range units {
+		units[mu] = middle
+		if has && known.Gains().Each != nil && known.Gains().Each.Knows(mu) {
+			units[mu] = known.Gains().Each.Mean[mu]
+		}
+	}
+	return units
+}
+
 // CommonScaleSD is the relative standard deviation of an error that all that is known of single sensors has in common:
 // readings do not take it away.
 func CommonScaleSD(c Calibration) float64 {

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/calamp/calamp/channel"
@@ -43,6 +44,8 @@ type gaussian struct {
 	widened  float64       // the factor of all variances, from halves of the snapshots, or readings drawn anew; 0 where they were not asked
 	doubtful []int         // signals of which another fit has others
 	middle   float64       // of s: the mean at which signals and gains are reported
+	units    []float64     // of every s, in which gains are about one: middle, or what is known of the sensor by itself
+	stated   bool          // the distribution of s was given, or what is known of each
 }
 
 const (
@@ -107,7 +110,8 @@ func (b *planner) evidencePossible() error {
 var evidenceKeeps = map[string]bool{"complex numbers": true, "network": true, "vector AMP": true, "watch": true, "doubt of W": true}
 
 func newGaussian(s *State, w operator.Matrix, b *planner) *gaussian {
-	g := &gaussian{State: s, matrix: w, middle: channel.Middle(s.calibration)}
+	g := &gaussian{State: s, matrix: w, middle: channel.Middle(s.calibration), stated: !b.LearnCalibration && channel.Stated(s.calibration)}
+	g.units = channel.UnitsOf(s.calibration, s.M)
 	if !b.LearnNoise {
 		g.noise = channel.NoiseOf(s.model.Channel)
 	}
@@ -134,7 +138,11 @@ func (g *gaussian) prepare(ctx context.Context) error {
 			return err
 		}
 	}
-	g.fit = evidence.New(w, mat.NewDense(g.M, g.P, append([]float64(nil), g.Y...)), false)
+	y := mat.NewDense(g.M, g.P, append([]float64(nil), g.Y...))
+	for mu, unit := range g.units {
+		floats.Scale(unit/g.middle, y.RawRowView(mu))
+	}
+	g.fit = evidence.New(w, y, false)
 	g.fit.GivenNoise = g.noise / (g.middle * g.middle)
 	if g.Offsets() {
 		g.fit.WithOffsets(g.offsetSD)
@@ -163,7 +171,7 @@ func (g *gaussian) Step(float64) error {
 	}
 	g.takeSignals()
 	for mu, s := range g.fit.S {
-		g.S[mu] = g.middle * s
+		g.S[mu] = g.units[mu] * s
 	}
 	for k := range g.Left {
 		g.Left[k] = left
@@ -317,7 +325,7 @@ func (g *gaussian) takeSensors() {
 	unit := g.middle
 	noise := g.fit.Noise * unit * unit
 	g.adoptWorking(channel.InOrder(g.model.Channel).(channel.Noisy).WithNoise(noise))
-	if _, learned := g.calibration.(channel.Learnable); learned && g.fit.Spread > 0 {
+	if _, learned := g.calibration.(channel.Learnable); learned && !g.stated && g.fit.Spread > 0 {
 		g.adoptSpread(g.fit.Spread * unit)
 	}
 	if known := g.offsets(); known != nil {
@@ -331,7 +339,7 @@ func (g *gaussian) takeSensors() {
 		}
 	}
 	for mu := range g.M {
-		g.S[mu], g.SVar[mu], g.LogZ[mu] = unit*g.fit.S[mu], unit*unit*variances[mu], 0
+		g.S[mu], g.SVar[mu], g.LogZ[mu] = g.units[mu]*g.fit.S[mu], g.units[mu]*g.units[mu]*variances[mu], 0
 		g.takeOffset(mu)
 		g.calibration.SetNormal(g.Of(g.Stats, mu), g.S[mu], g.SVar[mu])
 		for k := range g.P {
@@ -348,6 +356,11 @@ func (g *gaussian) takeSensors() {
 	}
 }
 
+// statedScale is what a distribution of s that was given says of the common scale: gains have the mean that they are known to have.
+func (g *gaussian) statedScale() (sd float64) {
+	return math.Hypot(g.fit.Spread/math.Sqrt(float64(g.M)), channel.CommonScaleSD(g.calibration))
+}
+
 // adoptSpread makes the distribution of s a normal one about the middle, as the iteration has it.
 func (g *gaussian) adoptSpread(sd float64) {
 	if has, ok := g.calibration.(channel.Gains); ok {
@@ -358,7 +371,7 @@ func (g *gaussian) adoptSpread(sd float64) {
 // takeOffset makes what is known of an offset that of the fit: o = b/s, where s is a fraction of itself wide.
 func (g *gaussian) takeOffset(mu int) {
 	if o := g.fit.Offsets; o != nil && o.Var != nil {
-		s := g.fit.S[mu]
+		s := g.fit.S[mu] * g.units[mu] / g.middle
 		g.O[mu], g.OVar[mu] = o.B[mu]/s, o.Var[mu]/(s*s)
 	}
 }
@@ -486,17 +499,21 @@ func (g *gaussian) doubt() {
 			g.C[k*g.N+i] += g.middle * g.middle * v
 		}
 	}
-	known := g.middle * g.middle * g.fit.Spread * g.fit.Spread // beforehand
+	known := g.fit.Spread * g.fit.Spread // beforehand
 	for mu, v := range g.fit.DifferencesOfGains(other) {
-		g.SVar[mu] = min(g.SVar[mu]+g.middle*g.middle*v, max(g.SVar[mu], known))
+		square := g.units[mu] * g.units[mu]
+		g.SVar[mu] = min(g.SVar[mu]+square*v, max(g.SVar[mu], square*known))
 	}
 }
 
-// LogEvidence implements [Iteration], with gains integrated out to second order about their maximum.
+// LogEvidence implements [Iteration], with gains integrated out to second order about their maximum. It is the density of readings as they are, and not as they are corrected by what is known of sensors.
 func (g *gaussian) LogEvidence() float64 {
 	value, err := g.fit.LogEvidence()
 	if err != nil {
 		return math.NaN()
+	}
+	for mu, unit := range g.units {
+		value += g.present(mu) * math.Log(unit/g.middle)
 	}
 	return value
 }

@@ -36,6 +36,9 @@ func (s *Solver) placeScale() Placement {
 	if s.State.calibration == nil {
 		return Placement{}
 	}
+	if g, is := s.Iteration.(*gaussian); is && g.stated {
+		return Placement{SD: g.statedScale()}
+	}
 	if _, is := s.Iteration.(integrating); is {
 		bounds, _ := s.State.calibration.(channel.Bounded)
 		return s.State.learnedScale(bounds)
