@@ -187,3 +187,27 @@ func TestCannotLearn(t *testing.T) {
 		}
 	}
 }
+
+// TestPositiveBehindMasks: entries that cannot be negative add up behind masks of 0 and 1, and a start that does not count on that expects readings several times as large as they are:
+// then all sensors were called broken in the first iterations.
+func TestPositiveBehindMasks(t *testing.T) {
+	signal := prior.GaussBernoulli{Density: 0.15, SignalMean: 200, SignalVar: 160000}
+	te := teacher.Teacher{N: 100, M: 100, P: 8, Signal: signal, Entries: prior.NonNegative(signal), Gain: channel.Uniform(0.8, 1.25), NoiseVar: 40}
+	if err := te.Matrix.UnmarshalText([]byte("binary")); err != nil {
+		t.Fatal(err)
+	}
+	p, truth, err := te.Pose(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	nan := math.NaN()
+	start, gain, err := calamp.Guess(p.W, p.Y, prior.GaussBernoulli{Density: nan, SignalMean: nan, SignalVar: nan}, channel.Gain{Prior: channel.GainPrior{Lo: nan}, NoiseVar: nan})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Prior, p.Channel = prior.NonNegative(start).Learning(allParameters), channel.Faulty{Working: gain}
+	res := solve(t, p, &calamp.Options{Learn: calamp.Learn{Noise: true, Range: true}})
+	if score := res.Score(truth); res.Status != calamp.Converged || !(score.XOneMinusNCC < 1e-3) || len(res.BrokenSensors) > 0 {
+		t.Errorf("%v, 1-ncc of x %.3g, %d broken", res.Status, score.XOneMinusNCC, len(res.BrokenSensors))
+	}
+}

@@ -350,6 +350,24 @@ func (b *planner) typicalRow() (float64, error) {
 	return search.Select(norms, len(norms)/2), nil
 }
 
+// expectedPower is the mean square of z that a prior expects of rows of this mean square norm,
+//
+//	E z² = ‖w‖² Var x + (Σ w)² (E x)²:
+//
+// entries that cannot be negative add up in rows of W with a mean, as masks of 0 and 1 have.
+func (b *planner) expectedPower(p prior.Prior, row float64) (float64, error) {
+	mean, square := p.Mean(), prior.Square(p)
+	if mean == 0 {
+		return row * square, nil
+	}
+	means, err := operator.MeansOf(b.W, Threads(b.Threads, b.m*b.n))
+	sums := 0.0
+	for _, v := range means.Rows {
+		sums += float64(b.n) * float64(b.n) * v * v / float64(len(means.Rows))
+	}
+	return row*(square-mean*mean) + sums*mean*mean, err
+}
+
 // startLearning brings what is to be learned to where learning can start: a noise no
 // smaller than a hundredth of the readings' power, and a prior that expects that power
 // to within a factor of two. AMP that is too sure of a wrong model blows up before
@@ -378,7 +396,11 @@ func (b *planner) startLearning() error {
 	}
 	b.startOwnNoise(power)
 	if p := prior.LearnerOf(b.Model.Prior); p != nil {
-		b.Model.Prior = p.Balanced(moments.Signal(power, b.meanNoise()) / row)
+		expected, err := b.expectedPower(p, row)
+		if err != nil {
+			return err
+		}
+		b.Model.Prior = p.Balanced(moments.Signal(power, b.meanNoise()) / expected * prior.Square(p))
 	}
 	if n, ok := prior.NetworkOf(b.Model.Prior); ok {
 		b.Model.Prior = n.StartSlack(1.0 / (1 + moments.SignalToNoise))
