@@ -56,13 +56,7 @@ func (o Outliers) Validate() error {
 	return nil
 }
 
-const (
-	// guessedDensity is the density, relative to the measurement rate: about
-	// half of what can be recovered at best.
-	guessedDensity = 0.25
-
-	leastGuess = 0.1 // of a variance, relative to the mean square
-)
+const leastGuess = 0.1 // of a variance, relative to the mean square
 
 // Guess completes a rough model, for learning to start from: every parameter
 // that is NaN (for the range of s: its Lo) is taken from the moments of the
@@ -77,7 +71,7 @@ func Guess(w operator.Operator, y *mat.Dense, signal prior.GaussBernoulli, gain 
 	}
 	row := w.MeanSquare() * float64(n)
 	if math.IsNaN(signal.Density) {
-		signal.Density = min(max(guessedDensity*float64(m)/float64(n), 1/float64(n)), 0.5)
+		signal.Density = moments.Density(m, n)
 	}
 	if math.IsNaN(signal.SignalMean) {
 		signal.SignalMean = 0

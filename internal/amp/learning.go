@@ -29,6 +29,9 @@ type Learning struct {
 	// noise does, and then stays. Sure of readings before it knows signals, a run would take sound sensors for broken ones. 0 for none.
 	GivenNoise float64
 
+	// GivenPrior takes the place of the prior with the first refit; nil where that is learned from where it starts (see [planner.startDense]).
+	GivenPrior prior.Prior
+
 	// Of a stream. Off leaves the model as it is. Step is how far a sample may move
 	// the prior from where it started, 0 for all the way, and PastInformation what
 	// earlier samples said of the noise variance (an inverse variance). Information
@@ -126,6 +129,10 @@ func (l *Learning) refit(s *State, t int) (change float64) {
 	}
 	if l.Noise && !(l.SensorNoise && t >= firstSensorRefit) {
 		change = max(change, l.refitNoise(s))
+	}
+	if l.GivenPrior != nil {
+		s.Adopt(Model{l.GivenPrior, s.model.Channel})
+		l.GivenPrior, change = nil, max(change, 1)
 	}
 	if p := prior.LearnerOf(s.model.Prior); p != nil {
 		change = max(change, l.refitPrior(s, p))
@@ -368,6 +375,28 @@ func (b *planner) expectedPower(p prior.Prior, row float64) (float64, error) {
 	return row*(square-mean*mean) + sums*mean*mean, err
 }
 
+// startDense begins with signals as dense as where nothing is known of them, and of the same power, where a density was given that is less, until other parts of the model are first learned. A prior
+// that is sure of few entries takes wrong ones before it knows the gains: complex signals of two snapshots then blew up in three iterations, and sensors were blamed.
+func (b *planner) startDense() {
+	p, ok := b.Model.Prior.(prior.Slabbed)
+	if !ok || b.Tol < 0 || b.stream() || p.Learned()&prior.Density != 0 {
+		return
+	}
+	density := moments.Density(b.m, b.n)
+	values := p.Values()
+	if p.NonZero() >= density || values[0] != p.NonZero() {
+		return
+	}
+	values[0] = density
+	dense, err := p.WithValues(values)
+	if err != nil {
+		return
+	}
+	mean, variance := p.Slab()
+	factor := p.NonZero() / density
+	b.givenPrior, b.Model.Prior = p, dense.(prior.Slabbed).WithSlab(math.Sqrt(factor)*mean, factor*variance)
+}
+
 // startLearning brings what is to be learned to where learning can start: a noise no
 // smaller than a hundredth of the readings' power, and a prior that expects that power
 // to within a factor of two. AMP that is too sure of a wrong model blows up before
@@ -402,6 +431,7 @@ func (b *planner) startLearning() error {
 		}
 		b.Model.Prior = p.Balanced(moments.Signal(power, b.meanNoise()) / expected * prior.Square(p))
 	}
+	b.startDense()
 	if n, ok := prior.NetworkOf(b.Model.Prior); ok {
 		b.Model.Prior = n.StartSlack(1.0 / (1 + moments.SignalToNoise))
 	}

@@ -174,6 +174,7 @@ type planner struct {
 	sweeps     operator.Sweeps // over W as it is
 	demand     *onDemand       // nil where all sweeps are exact, or scalar
 	single     operator.Stored // W in single precision; nil where all sweeps are in double precision
+	givenPrior prior.Prior     // of signals that begin denser than was given; nil where they do not
 	givenNoise float64         // noise that was given, to which a run of learning falls; 0 for none
 	lost       float64         // mean square of what was rounded off of its entries
 
@@ -1010,7 +1011,7 @@ func (b *planner) makeLearning(s *Solver) (Part, error) {
 			return nil, err
 		}
 	}
-	return &Learning{Noise: b.LearnNoise, SensorNoise: b.LearnSensorNoise, Calibration: b.LearnCalibration, Offsets: b.LearnOffsets, Phases: b.LearnPhases, GivenNoise: b.givenNoise}, nil
+	return &Learning{Noise: b.LearnNoise, SensorNoise: b.LearnSensorNoise, Calibration: b.LearnCalibration, Offsets: b.LearnOffsets, Phases: b.LearnPhases, GivenNoise: b.givenNoise, GivenPrior: b.givenPrior}, nil
 }
 
 // variancesOnDemand follows the other parts, which change what the variances depend on.

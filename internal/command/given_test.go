@@ -246,7 +246,8 @@ func TestGivenTrueValues(t *testing.T) {
 	tests.Long(t)
 	for at, i := range instruments {
 		for seed := range uint64(tellings) {
-			if !*tables.Long && (at%4 != 0 || seed > 0) || (!*tables.Long || seed > 0) && i.n > 200 {
+			short := at%4 == 0 || i.name == "antennas, two snapshots" // which blew up with a density that is true
+			if !*tables.Long && (!short || seed > 0) || (!*tables.Long || seed > 0) && i.n > 200 {
 				continue
 			}
 			t.Run(fmt.Sprintf("%s/%d", i.name, seed+1), func(t *testing.T) { i.tell(t, seed+1) })

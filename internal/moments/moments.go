@@ -22,6 +22,14 @@ const (
 	narrowest, widest = 0.05, 0.8 // range of s, half-width relative to the middle
 )
 
+// Density is the density of signals of n entries where nothing is known but that m sensors read them: about half of what can be recovered at best.
+func Density(m, n int) float64 {
+	return min(max(guessedDensity*float64(m)/float64(n), 1/float64(n)), 0.5)
+}
+
+// guessedDensity is the density relative to the measurement rate.
+const guessedDensity = 0.25
+
 // Power is the mean square of z = Wx that the readings suggest when the calibration
 // has the given mean, for rows of W of this mean square norm.
 func (p *Powers) Power(row, calibration float64) float64 {
