@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -51,14 +52,17 @@ func loadArray(path, name string, keepSingle bool) (*Array, error) {
 	return c.read(name, keepSingle)
 }
 
-// Inspect lists the arrays of the .npz, .npy or .mat at path, of whatever type,
-// without reading their values.
+// Inspect lists the arrays of the .npz, .npy or .mat at path, of whatever type, or the table of a text (CSV),
+// without keeping their values.
 func Inspect(path string) ([]Info, error) {
-	c, err := open(path)
+	c, err := openAny(path, memory.Half())
 	if err != nil {
 		return nil, err
 	}
 	defer c.close()
+	if c.format == foreignFormat {
+		return c.inspectText()
+	}
 	infos := make([]Info, 0, len(c.entries))
 	for _, e := range c.entries {
 		info, err := e.info()
@@ -68,6 +72,19 @@ func Inspect(path string) ([]Info, error) {
 		infos = append(infos, info)
 	}
 	return infos, nil
+}
+
+// inspectText is Inspect of a table as text, which has the name of its file.
+func (c *container) inspectText() ([]Info, error) {
+	if len(c.head) == 0 || !isText(c.head) {
+		return nil, c.fault("", "%s", foreign(c.head))
+	}
+	a, err := c.textTable(strings.TrimSuffix(filepath.Base(c.path), filepath.Ext(c.path)))
+	if err != nil {
+		return nil, err
+	}
+	a.Bytes = int64(8 * len(a.Data)) // once it is read
+	return []Info{a.Info}, nil
 }
 
 // Takes is the memory that the arrays of the problem at path take once they are read, in bytes, by what their headers say:

@@ -68,8 +68,8 @@ func Command(a *console.Console) *cobra.Command {
 	var matrix string
 	cmd := &cobra.Command{
 		Use:   "inspect FILE [FILE]",
-		Short: "Show what a problem, a result, a state, a matrix or any .npz, .npy or .mat holds",
-		Long: `Show what a file holds: a problem, a result, a state, or any .npz, .npy or .mat.
+		Short: "Show what a problem, a result, a state, a matrix or any .npz, .npy, .mat or .csv holds",
+		Long: `Show what a file holds: a problem, a result, a state, or any .npz, .npy, .mat or .csv.
 
 Of two results it says which sensors have moved, by how many standard deviations
 of the difference, beside the scale that is common to all, which readings do not
@@ -93,7 +93,7 @@ both products, means, spectrum, and what AMP would make of it.`,
 			return nil
 		},
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return []string{"npz", "npy", "mat", "calamp"}, cobra.ShellCompDirectiveFilterFileExt
+			return []string{"npz", "npy", "mat", "csv", "calamp"}, cobra.ShellCompDirectiveFilterFileExt
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
 			limit := int64(mostRead)

@@ -106,3 +106,22 @@ func TestControlCharacters(t *testing.T) {
 		}
 	}
 }
+
+// TestText: readings as text are a table, with the separators that calamp solve takes; what is no table of numbers is an error.
+func TestText(t *testing.T) {
+	folder := t.TempDir()
+	for _, c := range []struct{ text, want string }{
+		{"1,2,nan\n3,4,5\n", "text  CSV 2×3 "},
+		{"monday;tuesday\n1,5;2\n;4\n3;7\n", "text  CSV 3×2 "},
+		{"no numbers at all\n", ""},
+	} {
+		path := filepath.Join(folder, "readings.csv")
+		if err := os.WriteFile(path, []byte(c.text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		out, err := inspected(t, path, false, mostRead)
+		if (err == nil) != (c.want != "") || !strings.Contains(out, c.want) {
+			t.Errorf("%q: %v\n%s", c.text, err, out)
+		}
+	}
+}
