@@ -359,8 +359,8 @@ func (c *calibration) completePrior(flags *pflag.FlagSet, learns bool) error {
 		return err
 	}
 	switch {
-	case !c.prior.Plain() && c.prior.Entries() == 0:
-		return console.Usage("--prior %s is for problems offline: streams are of gauss-bernoulli signals, or network:FILE.npz", c.prior.Family)
+	case !c.prior.Plain() && c.prior.Family != option.NonNegative && c.prior.Entries() == 0:
+		return console.Usage("--prior %s is for problems offline: streams are of gauss-bernoulli or nonnegative signals, or network:FILE.npz", c.prior.Family)
 	case c.groups.On() && !c.prior.Grouped():
 		return option.GroupsArePlain()
 	}

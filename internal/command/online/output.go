@@ -176,11 +176,8 @@ func (r *onlineRun) takeSignal(p *online.Posterior) {
 	case r.complex:
 		r.signal = r.model.ComplexPrior()
 		return
-	case r.prior.Entries() > 0:
+	case r.prior.Entries() > 0 || !grouped:
 		r.signal = r.prior.Of(&r.model)
-		return
-	case !grouped:
-		r.signal = r.model.Prior()
 		return
 	case p.Model == nil:
 		r.signal = stated.Scaled(p.Factor)
@@ -371,7 +368,7 @@ func (r *onlineRun) noteSummary(p *online.Posterior, gainSD float64) {
 	r.Note("%.3g iterations a sample; solved in %.3g ms (median), %.3g ms (p99); committed in %.3g ms, %.3g ms",
 		float64(t.Iterations)/float64(t.Samples), solving.P50, solving.P99, saving.P50, saving.P99)
 	if p.Model != nil {
-		r.Note("model: %v; %s learned", &r.model, strings.Join(r.model.Learned, ", "))
+		r.Note("model: %s, %s; %s learned", r.prior.Words(&r.model), r.model.ChannelWords(), strings.Join(r.model.Learned, ", "))
 	}
 	r.Note("gains: typical uncertainty ±%s; scale ±%s; %s flagged", console.Percent(gainSD), console.Percent(p.ScaleSD), console.Plural(len(p.Flagged), "sensor"))
 	for j, spread := range p.Spread {

@@ -57,7 +57,7 @@ func (c *calibration) known() (prior.Prior, channel.Calibrating, error) {
 		return signal, sensors, nil
 	}
 	g, gain := c.model.Known()
-	signal, err := c.groups.Signal(&c.model, c.model.Signal(g))
+	signal, err := c.groups.Signal(&c.model, c.model.Signal(c.prior.OfEntries(g)))
 	if err == nil && c.prior.Entries() > 0 {
 		signal = c.prior.OfLatents(signal)
 	}

@@ -168,13 +168,21 @@ func (s *SignalPrior) Of(m *Model) prior.Sampler {
 	}
 	switch s.Family {
 	case NonNegative:
-		return prior.NonNegative(m.Prior())
+		return s.OfEntries(m.Prior()).(prior.NonNegative)
 	case laplaceFamily:
 		return prior.Laplace{Density: m.Density, SignalVar: m.SignalVar}
 	case mixtureFamily:
 		return prior.Mixture{Components: s.Components, Learn: s.Learned}
 	}
 	return m.Prior()
+}
+
+// OfEntries is the family of which g has the parameters: cut to x ≥ 0 where entries cannot be negative.
+func (s *SignalPrior) OfEntries(g prior.GaussBernoulli) prior.Prior {
+	if s.Family == NonNegative {
+		return prior.NonNegative(g)
+	}
+	return g
 }
 
 // Words says what signals are like.
