@@ -124,7 +124,7 @@ func TestCompletion(t *testing.T) {
 		"simulate --matrix-kind s": "sign\nsparse:\n:6\n",
 		"se offline --plot ":       "svg\npng\npdf\n:8\n",
 		"solve --output ":          ":0\n",
-		"inspect ":                 "npz\nnpy\nmat\ncalamp\n:8\n",
+		"inspect ":                 "npz\nnpy\nmat\ncsv\ncalamp\n:8\n",
 	} {
 		var out, errs bytes.Buffer
 		code := Run(append([]string{"__complete"}, strings.Split(args, " ")...), strings.NewReader(""), &out, &errs)
