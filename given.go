@@ -200,8 +200,7 @@ func (g given) compare(res *Result) *Warning {
 	var words []string
 	if g.noise > 0 {
 		now := channel.NoiseOf(res.Channel)
-		sensors, signals := res.Residual.Dims()
-		if apart(now/g.noise, math.Sqrt(2/float64(sensors*signals))) {
+		if apart(now/g.noise, math.Sqrt(2/res.spare())) {
 			columns := float64(channel.ColumnsOf(res.Channel))
 			words, res.odd = append(words, where("the noise variance", columns*g.noise, columns*now)), now < g.noise
 		}

@@ -45,25 +45,35 @@ type held struct {
 	logScale, sd float64
 }
 
-// estimates are those of all numbers that are known. The relative standard deviation of a variance from n numbers is √(2/n).
-func (c Scale) estimates(res *Result) (list []held) {
-	rows, columns := res.X.Dims()
+// active is how many entries are not zero.
+func (r *Result) active() float64 {
+	rows, columns := r.X.Dims()
 	active := float64(rows * columns)
-	if p, ok := res.Prior.(prior.Sparse); ok {
+	if p, ok := r.Prior.(prior.Sparse); ok {
 		active *= p.NonZero()
 	}
+	return active
+}
+
+// spare is how many readings there are beyond the unknowns that they determine: these say what the noise is.
+func (r *Result) spare() float64 {
+	sensors, signals := r.Residual.Dims()
+	return max(1, float64(sensors*signals)-r.active()-float64(sensors))
+}
+
+// estimates are those of all numbers that are known. The relative standard deviation of a variance from n numbers is √(2/n).
+func (c Scale) estimates(res *Result) (list []held) {
+	active := res.active()
 	var mean, variance, meanSD, varianceSD float64
 	if p, ok := res.Prior.(prior.Slabbed); ok {
 		mean, variance = p.Slab()
 		meanSD, varianceSD = p.SlabSD(active)
 	}
-	sensors, signals := res.Residual.Dims()
-	left := max(1, float64(sensors*signals)-active-float64(sensors)) // readings beyond the unknowns that they determine
 	noise := channel.NoiseOf(res.Channel) * float64(channel.ColumnsOf(res.Channel))
 	for _, h := range []held{
 		{name: "the variance of non-zero entries", given: c.SignalVar, found: variance, power: 2, sd: varianceSD / (2 * variance)},
 		{name: "the mean of non-zero entries", given: c.SignalMean, found: mean, power: 1, sd: meanSD / math.Abs(mean)},
-		{name: "the noise variance", given: c.NoiseVar, found: noise, power: 2, sd: 1 / math.Sqrt(2*left)},
+		{name: "the noise variance", given: c.NoiseVar, found: noise, power: 2, sd: 1 / math.Sqrt(2*res.spare())},
 	} {
 		h.logScale = math.Log(h.given/h.found) / h.power
 		if h.given != 0 && !math.IsNaN(h.logScale) && !math.IsInf(h.logScale, 0) { // a mean of the other sign says nothing
