@@ -52,7 +52,7 @@ func (r *Rows) Refit(learns Learns, step float64) (change float64) {
 		}
 	}
 	values := r.count * float64(r.Columns) // that each entry of R is estimated from
-	r.Span.shrink(covariance, p, values, r.score)
+	r.Span.shrink(covariance, p, r.alike()*float64(r.Columns), r.score)
 	if r.Columns > 1 { // up to rounding it is
 		Circular(covariance, p)
 	}
@@ -117,9 +117,8 @@ func distance(a, b []float64, p int) float64 {
 	return math.Sqrt(total / count)
 }
 
-// shrink draws a sample covariance of n rows to what fewer numbers describe. Of the eigenvalues λ of the correlations those are kept that chance does not have,
-// and the others are their mean (probabilistic principal components: M. E. Tipping and C. M. Bishop, J. R. Stat. Soc. B 61, 1999): of q signals without correlations the
-// largest is (1+√(q/n))² times the mean (V. A. Marchenko and L. A. Pastur, 1967). So independent signals have no correlations, and of signals that hardly differ the small
+// shrink draws a sample covariance of n rows to what fewer numbers describe. Of the eigenvalues λ of the correlations those are kept that the evidence asks for (see [apartGain]),
+// and the others are their mean (probabilistic principal components: M. E. Tipping and C. M. Bishop, J. R. Stat. Soc. B 61, 1999). So independent signals have no correlations, and of signals that hardly differ the small
 // eigenvalues stay small: a shrinkage towards I made them 1/n, and took what signals do not differ in for what tells the gains.
 //
 // Variances are drawn to their mean by the part of the spread of their logarithms that chance has, 2/n, of signals without correlations; what correlated ones have in common, c² of it, moves all of
@@ -176,7 +175,7 @@ func meanSquareCorrelation(a []float64, p int) (mean float64) {
 	return mean
 }
 
-// leadingPattern leaves of correlations of n rows the eigenvalues that chance does not have, and the mean of the others.
+// leadingPattern leaves of correlations of n rows the eigenvalues that the evidence asks for, and the mean of the others.
 func (in *Span) leadingPattern(a []float64, p int, n float64, score func(u []float64, columns int, v float64) float64) {
 	s := &Shape{P: p, Values: make([]float64, p), Vectors: make([]float64, p*p), Span: in}
 	if !in.eigen(s, a, 1) {
@@ -184,8 +183,7 @@ func (in *Span) leadingPattern(a []float64, p int, n float64, score func(u []flo
 	}
 	rest, left := trace(a, p), p
 	for ; left > 1; left-- {
-		root := 1 + math.Sqrt(float64(left)/n)
-		if s.Values[left-1] <= root*root*rest/float64(left) {
+		if !(apartGain(s.Values[left-1], rest, left, n) > 0) {
 			break
 		}
 		rest -= s.Values[left-1]
@@ -202,4 +200,15 @@ func (in *Span) leadingPattern(a []float64, p int, n float64, score func(u []flo
 		s.Values[k] = other
 	}
 	s.Matrix(a)
+}
+
+// apartGain is by how much the logarithm of the evidence rises if the largest value v, of so many of the sum rest, is kept and the others are their mean: by the likelihood of n rows, less
+// ½ log n for each of the numbers that are its direction and itself (G. Schwarz, Ann. Stat. 6, 1978).
+//
+// Few rows that change more than others have larger values than chance gives rows of one size (V. A. Marchenko and L. A. Pastur, 1967), by which they were kept before. Of 34 rows of 60 scenes that change by 5 % of their brightness
+// 32 directions were kept, one for each row. Rows had a prior of their own then, and gains took up what they have in all scenes: errors of 26 and 31 % in two of four draws, with s inside 61 and 66 %.
+func apartGain(v, rest float64, left int, n float64) float64 {
+	count := float64(left)
+	others := max(rest-v, math.SmallestNonzeroFloat64) / (count - 1)
+	return 0.5*n*(count*math.Log(rest/count)-math.Log(v)-(count-1)*math.Log(others)) - 0.5*count*math.Log(n)
 }

@@ -235,3 +235,44 @@ func TestShrinkKeepsBrightness(t *testing.T) {
 		}
 	}
 }
+
+// Rows that change by a part of their brightness are few, and of many sizes: those that change most are no directions that signals have, as fields become known. By what rows of one size have 15 to 27 were kept.
+func TestFewRowsHaveNoDirectionsOfTheirOwn(t *testing.T) {
+	const p, n, least = 60, 34, 1e-4
+	for seed := range uint64(5) {
+		rng := rand.New(rand.NewPCG(seed, 4))
+		r := NewRows(n, p, 1, Isotropic(p, 1, 0, 1))
+		x, off := make([]float64, n*p), make([]float64, n*p)
+		for i := range n {
+			bright := math.Exp(0.5 * rng.NormFloat64())
+			for k := range p {
+				x[k*n+i], off[k*n+i] = bright*(1+0.05*rng.NormFloat64()), rng.NormFloat64()
+			}
+		}
+		centre, size := make([]float64, n*p), make([]float64, n)
+		for noise, left := 1.0, 60; left > 0; left-- {
+			for j := range x {
+				centre[j] = x[j] + math.Sqrt(noise)*off[j]
+			}
+			for i := range size {
+				size[i] = p / noise
+			}
+			r.Update(Field{Shape: Round(p), Size: size, Centre: centre, Onward: make([]float64, n*p)})
+			r.Refit(Learns{}, 0.7)
+			noise = max(least, noise/1.5)
+		}
+		shape, _, ok := NewShape(r.Prior.Cov, p, 1, 0)
+		if !ok {
+			t.Fatal("no shape")
+		}
+		kept := 0
+		for _, v := range shape.Values {
+			if v > 2*shape.Values[p/2] {
+				kept++
+			}
+		}
+		if t.Logf("seed %d: %d directions", seed, kept); kept > 2 {
+			t.Errorf("seed %d: %d directions were kept, expected the common one", seed, kept)
+		}
+	}
+}

@@ -62,10 +62,11 @@ type Rows struct {
 	LogMass, Pull, Square []float64
 
 	// Sums over rows that are not zero, by which hyperparameters are learned: Σ π, and Σ π/t, Σ π/t µ and Σ π/t (S + µµᵀ), t being the sizes of rows.
-	count, precision float64
-	first, second    []float64
-	within           []float64 // P, Σ π/t S, in the basis of the latest Update
-	counts           []float64 // Σ π by size
+	count, precision  float64
+	away, awaySquared float64 // Σ π d and Σ π d² of the distances d of rows (see [basis.distance])
+	first, second     []float64
+	within            []float64 // P, Σ π/t S, in the basis of the latest Update
+	counts            []float64 // Σ π by size
 
 	chunks []sums
 	run    func(chunk int)
@@ -76,12 +77,13 @@ type Rows struct {
 
 // sums are those of a chunk of rows, in the basis of the latest Update.
 type sums struct {
-	count, precision float64
-	first            []float64 // P, Σ π/t µ
-	within           []float64 // P, Σ π/t S
-	second, between  []float64 // P×P, Σ π/t µµᵀ, and Σ C_i less the S in it
-	inside           []float64 // P, Σ π S
-	counts           []float64
+	count, precision  float64
+	away, awaySquared float64
+	first             []float64 // P, Σ π/t µ
+	within            []float64 // P, Σ π/t S
+	second, between   []float64 // P×P, Σ π/t µµᵀ, and Σ C_i less the S in it
+	inside            []float64 // P, Σ π S
+	counts            []float64
 
 	// P×rowsOfChunk, workspace in these coordinates: c, r, µ, µ - c and S.
 	centre, onward, mu, offset, s []float64
@@ -296,6 +298,7 @@ func (r *Rows) sum(w *sums, from, n int) {
 		}
 		w.count += pi
 		root, rest := math.Sqrt(pi), pi*(1-pi)
+		w.far(pi, r.basis.distance(w.mu[i:], w.s[i:], n))
 		for k := range p {
 			mu := w.mu[k*n+i]
 			w.first[k] += pi * mu
@@ -313,8 +316,31 @@ func (r *Rows) sum(w *sums, from, n int) {
 	copy(w.within, w.inside)
 }
 
+// distance is the square of the values of a row in all directions but that of the largest variance. The values µ and their variances are so many apart.
+func (b *basis) distance(mu, s []float64, apart int) (d float64) {
+	for k := range b.variance[:len(b.variance)-1] { // ascending
+		off := mu[k*apart] - b.mean[k]
+		d += off*off + s[k*apart]
+	}
+	return d
+}
+
+func (w *sums) far(pi, distance float64) {
+	w.away += pi * distance
+	w.awaySquared += pi * distance * distance
+}
+
+// alike is how many rows of one size tell as much of a covariance: (Σd)²/Σd² of their distances (L. Kish, Survey Sampling, 1965), times what that is for rows of one size with the same variance in all directions. Of rows that
+// change by a part of their brightness a few have most of the change.
+func (r *Rows) alike() float64 {
+	if !(r.awaySquared > 0) {
+		return r.count
+	}
+	return min(r.count, (1+2/float64(r.P-1))*r.away*(r.away/r.awaySquared))
+}
+
 func (w *sums) clear() {
-	w.count, w.precision = 0, 0
+	w.count, w.precision, w.away, w.awaySquared = 0, 0, 0, 0
 	for _, v := range [][]float64{w.first, w.within, w.inside, w.second, w.between, w.counts} {
 		clear(v)
 	}
@@ -335,7 +361,7 @@ const absent = 1e-20
 // collect adds the chunks up, in order, and turns the sums back: Σ C = T [Σ πS + Σ π(1-π) µµᵀ] Tᵀ.
 func (r *Rows) collect() {
 	p := r.P
-	r.count, r.precision = 0, 0
+	r.count, r.precision, r.away, r.awaySquared = 0, 0, 0, 0
 	clear(r.first)
 	clear(r.counts)
 	within, second, between := r.within, make([]float64, p*p), make([]float64, p*p)
@@ -345,6 +371,8 @@ func (r *Rows) collect() {
 		w := &r.chunks[c]
 		r.count += w.count
 		r.precision += w.precision
+		r.away += w.away
+		r.awaySquared += w.awaySquared
 		add(r.counts, w.counts)
 		add(first, w.first)
 		add(within, w.within)

@@ -51,7 +51,7 @@ func (r *Rows) UpdateUnequal(lambda, sigma []float64) {
 			blas64.Syr(pi, column(one.mu), blas64.Symmetric{N: p, Stride: p, Data: w.second, Uplo: blas.Upper})
 		}
 	})
-	r.count = 0
+	r.count, r.awaySquared = 0, 0
 	within := make([]float64, p*p)
 	clear(r.first)
 	clear(r.second)
