@@ -68,6 +68,10 @@ func (r *run) noiseContradicted() []string {
 func (r *run) signalsContradicted() (words []string) {
 	given := independent(r.state().Model().Prior)
 	free, learned, ok := learning(given, everything)
+	if rows, _ := r.solver.Joint(); rows != nil && ok { // they learn their covariance whatever was given, and what they are for one entry no longer says what else
+		_, learned, ok = learning(r.problem.Prior, 0)
+		learned |= prior.SignalVar
+	}
 	if !ok || learned&everything == everything {
 		return nil
 	}

@@ -352,46 +352,80 @@ func TestSignalsInFixedProportions(t *testing.T) {
 	}
 }
 
-// Positive scenes behind masks: nearly all power is in the means of W, which are taken out beside joint rows as beside independent signals. With them in, no such run found anything.
+// Positive scenes behind masks: nearly all power is in the means of W, which are taken out beside joint rows as beside independent signals. With them in, no such run found anything. Of sixty scenes that change by 5 % each of
+// 34 rows had a direction of the covariance for itself: errors of 26 and 31 % in two of four draws, with s inside 61 and 66 %.
 func TestPositiveScenesBehindMasksBelongTogether(t *testing.T) {
-	const seeds, n, m, p, noise = 4, 200, 160, 8, 1e-3
-	inside, there := 0.0, 0.0
-	for seed := range uint64(seeds) {
-		rng := rand.New(rand.NewPCG(seed, 3))
-		w, x, y, s := mat.NewDense(m, n, nil), mat.NewDense(n, p, nil), mat.NewDense(m, p, nil), make([]float64, m)
-		w.Apply(func(_, _ int, _ float64) float64 { return float64(rng.IntN(2)) }, w)
-		for i := range n {
-			if rng.Float64() < 0.12 {
-				for k, usual := 0, math.Exp(0.5*rng.NormFloat64()); k < p; k++ {
-					x.Set(i, k, usual*max(0, 1+0.3*rng.NormFloat64()))
-				}
+	for _, c := range []struct {
+		seeds         uint64
+		m, p          int
+		change, worst float64 // NMSE
+	}{{4, 160, 8, 0.3, 3e-4}, {2, 140, 60, 0.05, 8e-3}} {
+		if c.p > 8 && testing.Short() {
+			continue
+		}
+		inside, there := 0.0, 0.0
+		for seed := range c.seeds {
+			w, y, truth := positiveScenes(t, seed, c.m, c.p, c.change)
+			res := solveUnknown(t, w, y, func(o *calamp.Options) { o.Joint = solver.JointOn })
+			score := res.Score(truth)
+			sIn, xIn := covered(res, truth, score.Scale)
+			nmse := score.XMSEScaled / meanSquareOf(truth.X)
+			t.Logf("%+v, seed %d: %v after %d: NMSE %.2g, %.3f of s and %.3f of x inside, %v", c, seed, res.Status, res.Iterations, nmse, sIn, xIn, res.Warnings)
+			if res.Status != calamp.Converged || !res.Plan.Has("mean removal") || nmse > c.worst {
+				t.Errorf("%+v, seed %d: %v, NMSE %.2g", c, seed, res.Status, nmse)
 			}
+			inside, there = inside+sIn/float64(c.seeds), there+xIn/float64(c.seeds)
 		}
-		y.Mul(w, x)
-		size := math.Sqrt(meanSquareOf(y))
-		for mu := range s {
-			s[mu] = 0.8 + 0.4*rng.Float64()
-			for k := range p {
-				y.Set(mu, k, (y.At(mu, k)+noise*size*rng.NormFloat64())/s[mu])
-			}
+		if inside < 0.88 || there < 0.88 {
+			t.Errorf("%+v: 95 %% intervals hold %.3f of s and %.3f of x", c, inside, there)
 		}
-		op, err := operator.NewDense(m, n, w.RawMatrix().Data)
-		if err != nil {
-			t.Fatal(err)
-		}
-		truth := calamp.Truth{X: x, S: s}
-		res := solveUnknown(t, op, y, func(o *calamp.Options) { o.Joint = solver.JointOn })
-		score := res.Score(truth)
-		sIn, xIn := covered(res, truth, score.Scale)
-		nmse := score.XMSEScaled / meanSquareOf(x)
-		t.Logf("seed %d: %v after %d: NMSE %.2g, %.3f of s and %.3f of x inside, %v", seed, res.Status, res.Iterations, nmse, sIn, xIn, res.Warnings)
-		if res.Status != calamp.Converged || !res.Plan.Has("mean removal") || nmse > 3e-4 {
-			t.Errorf("seed %d: %v, NMSE %.2g", seed, res.Status, nmse)
-		}
-		inside, there = inside+sIn/seeds, there+xIn/seeds
 	}
-	if inside < 0.88 || there < 0.88 {
-		t.Errorf("95 %% intervals hold %.3f of s and %.3f of x", inside, there)
+}
+
+// positiveScenes are p scenes of 200 positive entries that share their rows and change by a part of their brightness, behind m masks of 0 and 1, with noise of 10⁻³ of the readings.
+func positiveScenes(t *testing.T, seed uint64, m, p int, change float64) (op *operator.Dense, y *mat.Dense, truth calamp.Truth) {
+	t.Helper()
+	const n, noise = 200, 1e-3
+	rng := rand.New(rand.NewPCG(seed, 3))
+	w, x, s := mat.NewDense(m, n, nil), mat.NewDense(n, p, nil), make([]float64, m)
+	w.Apply(func(_, _ int, _ float64) float64 { return float64(rng.IntN(2)) }, w)
+	for i := range n {
+		if rng.Float64() < 0.12 {
+			for k, usual := 0, math.Exp(0.5*rng.NormFloat64()); k < p; k++ {
+				x.Set(i, k, usual*max(0, 1+change*rng.NormFloat64()))
+			}
+		}
+	}
+	y = mat.NewDense(m, p, nil)
+	y.Mul(w, x)
+	size := math.Sqrt(meanSquareOf(y))
+	for mu := range s {
+		s[mu] = 0.8 + 0.4*rng.Float64()
+		for k := range p {
+			y.Set(mu, k, (y.At(mu, k)+noise*size*rng.NormFloat64())/s[mu])
+		}
+	}
+	op, err := operator.NewDense(m, n, w.RawMatrix().Data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return op, y, calamp.Truth{X: x, S: s}
+}
+
+// Sixty scenes that change by 10 % or not at all are found to belong together by the default way. Those that do not change had only-noise, with signals integrated out, since so many were not asked.
+func TestManyScenesBelongTogether(t *testing.T) {
+	tests.Long(t)
+	for _, change := range []float64{0, 0.1} {
+		c := jointCase{n: 200, p: 60, alpha: 0.7, density: 0.2, common: 1, shared: 1, noise: 2e-7, change: change}
+		c.covers(t, 1, 0.88, func(r *calamp.Result) {
+			said := slices.ContainsFunc(r.Warnings, func(w calamp.Warning) bool { return w.Code == calamp.SignalsAlike })
+			if r.Status != calamp.Converged || said != (change == 0) {
+				t.Errorf("changes of %g: %v, %v", change, r.Status, r.Warnings)
+			}
+			if change > 0 && (r.Support == nil || slices.ContainsFunc(r.Warnings, func(w calamp.Warning) bool { return w.Code == calamp.ToldContradicted })) {
+				t.Errorf("changes of %g: joint %v, %v", change, r.Support != nil, r.Warnings)
+			}
+		})
 	}
 }
 

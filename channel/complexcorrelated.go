@@ -55,6 +55,9 @@ func (c ComplexGain) OutputCorrelated(s *Sensor) {
 	re, im := real(m.Mean), imag(m.Mean)
 	for i, k := range in.present {
 		s.G[k] = re*in.dy[i] + im*turned[i] - in.dw[i]
+		if s.DG == nil {
+			continue
+		}
 		for j, l := range in.present {
 			s.DG[k*p+l] = 0.5*m.Var*(in.dy[i]*in.dy[j]+turned[i]*turned[j]) - in.inverse[i*n+j]
 		}

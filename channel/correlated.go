@@ -38,7 +38,7 @@ type Sensor struct {
 	V        []float64 // P×P, covariance of z before the reading
 
 	G  []float64 // P, out
-	DG []float64 // P×P, out, negative semidefinite where Z_out is log-concave
+	DG []float64 // P×P, out, negative semidefinite where Z_out is log-concave; nil where it is not asked for, and with it D⁻¹
 
 	Past          []float64 // width, statistics of earlier samples; nil for none
 	Stats         []float64 // width, out, as in [Block]: those of the past included
@@ -96,8 +96,10 @@ func (in *inner) invert(s *Sensor, noise, gain float64) (ok bool) {
 	in.dy, in.dw = append(in.dy[:0], in.y...), append(in.dw[:0], in.omega...)
 	cholesky.Solve(in.factor, in.dy)
 	cholesky.Solve(in.factor, in.dw)
-	in.inverse = append(in.inverse[:0], in.factor...)
-	cholesky.Inverse(in.inverse, in.factor, n)
+	if s.DG != nil {
+		in.inverse = append(in.inverse[:0], in.factor...)
+		cholesky.Inverse(in.inverse, in.factor, n)
+	}
 	in.logDet = cholesky.LogDet(in.factor, n) + float64(n)*math.Log(2*math.Pi)
 	return true
 }
@@ -162,6 +164,9 @@ func (in *inner) derivatives(s *Sensor, mean, variance float64) {
 	p, n := len(s.Y), len(in.present)
 	for i, k := range in.present {
 		s.G[k] = mean*in.dy[i] - in.dw[i]
+		if s.DG == nil {
+			continue
+		}
 		for j, l := range in.present {
 			s.DG[k*p+l] = variance*in.dy[i]*in.dy[j] - in.inverse[i*n+j]
 		}

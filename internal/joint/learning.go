@@ -52,7 +52,7 @@ func (r *Rows) Refit(learns Learns, step float64) (change float64) {
 		}
 	}
 	values := r.count * float64(r.Columns) // that each entry of R is estimated from
-	r.Span.shrink(covariance, p, r.alike()*float64(r.Columns), r.score)
+	r.Span.shrink(covariance, p, r.effective()*float64(r.Columns), r.score)
 	if r.Columns > 1 { // up to rounding it is
 		Circular(covariance, p)
 	}

@@ -330,9 +330,9 @@ func (w *sums) far(pi, distance float64) {
 	w.awaySquared += pi * distance * distance
 }
 
-// alike is how many rows of one size tell as much of a covariance: (Σd)²/Σd² of their distances (L. Kish, Survey Sampling, 1965), times what that is for rows of one size with the same variance in all directions. Of rows that
+// effective is how many rows of one size tell as much of a covariance: (Σd)²/Σd² of their distances (L. Kish, Survey Sampling, 1965), times what that is for rows of one size with the same variance in all directions. Of rows that
 // change by a part of their brightness a few have most of the change.
-func (r *Rows) alike() float64 {
+func (r *Rows) effective() float64 {
 	if !(r.awaySquared > 0) {
 		return r.count
 	}
