@@ -298,7 +298,7 @@ func (r *Rows) sum(w *sums, from, n int) {
 		}
 		w.count += pi
 		root, rest := math.Sqrt(pi), pi*(1-pi)
-		w.far(pi, r.basis.distance(w.mu[i:], w.s[i:], n))
+		w.far(pi, r.basis.distance(r.others(), w.mu[i:], w.s[i:], n))
 		for k := range p {
 			mu := w.mu[k*n+i]
 			w.first[k] += pi * mu
@@ -316,27 +316,35 @@ func (r *Rows) sum(w *sums, from, n int) {
 	copy(w.within, w.inside)
 }
 
-// distance is the square of the values of a row in all directions but that of the largest variance. The values µ and their variances are so many apart.
-func (b *basis) distance(mu, s []float64, apart int) (d float64) {
-	for k := range b.variance[:len(b.variance)-1] { // ascending
+// distance is the square of the values of a row in the directions of these variances, the first ones. The values µ and their variances are so many apart.
+func (b *basis) distance(variances, mu, s []float64, apart int) (d float64) {
+	for k := range variances {
 		off := mu[k*apart] - b.mean[k]
 		d += off*off + s[k*apart]
 	}
 	return d
 }
 
+// others are the variances of all directions but the leading one: they ascend.
+func (r *Rows) others() []float64 { return r.basis.variance[:r.P-r.Columns] }
+
 func (w *sums) far(pi, distance float64) {
 	w.away += pi * distance
 	w.awaySquared += pi * distance * distance
 }
 
-// effective is how many rows of one size tell as much of a covariance: (Σd)²/Σd² of their distances (L. Kish, Survey Sampling, 1965), times what that is for rows of one size with the same variance in all directions. Of rows that
-// change by a part of their brightness a few have most of the change.
+// effective is how many rows of one size tell as much of a covariance: (Σd)²/Σd² of their distances d in all directions but the leading one (L. Kish, Survey Sampling, 1965), times what Σd²/(Σd)² is for each of rows of one size, 1+2Σv²/(Σv)² with the
+// variances v. Of rows that change by a part of their brightness a few have most of the change.
 func (r *Rows) effective() float64 {
-	if !(r.awaySquared > 0) {
+	var sum, square float64
+	for _, v := range r.others() {
+		sum += v
+		square += v * v
+	}
+	if !(r.awaySquared > 0 && sum > 0) {
 		return r.count
 	}
-	return min(r.count, (1+2/float64(r.P-1))*r.away*(r.away/r.awaySquared))
+	return min(r.count, (1+2*square/(sum*sum))*r.away*(r.away/r.awaySquared))
 }
 
 func (w *sums) clear() {

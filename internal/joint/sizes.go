@@ -157,7 +157,7 @@ func (r *Rows) sumOfSizes(w *sums, from, i, n int, pi float64) {
 		t := gridOfSizes[j]
 		w.counts[j] += q
 		w.precision += q / t
-		w.far(q, r.basis.distance(one.mu[j*p:], one.s[j*p:], 1)/t)
+		w.far(q, r.basis.distance(r.others(), one.mu[j*p:], one.s[j*p:], 1)/t)
 		root, rooted, apart := math.Sqrt(q), math.Sqrt(q/t), 0.0
 		for k, v := range one.mu[j*p : (j+1)*p] {
 			w.first[k] += q / t * v
