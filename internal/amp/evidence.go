@@ -161,7 +161,7 @@ func (g *gaussian) Step(float64) error {
 		case err != nil && g.best == nil:
 			return err
 		case err != nil: // what ended before it stays
-			g.fit, g.done = g.best, true
+			g.done = g.next()
 		default:
 			g.done = g.fit.Ended(g.steps, risen) && g.choose()
 		}
@@ -192,7 +192,7 @@ func (g *gaussian) End(*Solver) {
 }
 
 // fits are those that are tried one after the other, begun at what is known by then; nil is one that is not. Those with entries that are the same in all snapshots come first,
-// begun at what all snapshots have in common, then with variances that follow columns of W, then mixtures that are the same for all entries, of which an entry is the same in all
+// begun at what all snapshots have in common, then with variances that follow columns of W or places of entries, then mixtures that are the same for all entries, of which an entry is the same in all
 // snapshots or not, then sparse priors, of entries as they are and in units of what all snapshots have, and where these two are far apart the latter begun at the former. Where all snapshots have a column of W in
 // common, entries as they are begin with it, and at what the mixture found as well, and shifts of the likeliest are tried; units are not, which were likelier in two of ten, and worse. Where no sparse prior is
 // likelier than Gaussian signals, these are tried with correlated snapshots.
@@ -278,6 +278,11 @@ func (g *gaussian) choose() (done bool) {
 			return true
 		}
 	}
+	return g.next()
+}
+
+// next goes on with the next fit, and reports whether there is none.
+func (g *gaussian) next() (done bool) {
 	g.steps = 0
 	for g.tried < len(fits) && !g.best.Silent() {
 		g.tried++

@@ -276,7 +276,7 @@ func (f *Fit) costOfCorrelated() float64 {
 	f.setDetermined(determined)
 	cost := f.Correlated.cost(f.entriesKnown(determined))
 	if f.Sizes != nil {
-		return cost + f.costOfLine()
+		return cost + f.costOfSizes()
 	}
 	return cost + costOfVariances(f.Correlated.Gamma, determined)
 }

@@ -112,7 +112,9 @@ func compareWithAll(t *testing.T, offsets float64) {
 	f = f.Correlate()
 	f.exact = true
 	for range 3 {
-		f.improve()
+		if err := f.improve(); err != nil {
+			t.Fatal(err)
+		}
 		if err := f.Solve(); err != nil {
 			t.Fatal(err)
 		}

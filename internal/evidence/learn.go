@@ -65,7 +65,7 @@ func (f *Fit) LogEvidence() (float64, error) {
 	case f.Correlated != nil:
 		value -= f.costOfCorrelated()
 	case f.Sizes != nil:
-		value -= f.costOfLine()
+		value -= f.costOfSizes()
 	case f.Mixture == nil:
 		determined := make([]float64, f.w.Columns)
 		for _, family := range f.Families {
@@ -80,7 +80,7 @@ func (f *Fit) LogEvidence() (float64, error) {
 // Likelier reports whether a fit has more evidence than another one of the same readings. One with a common entry that the readings do not tell is
 // not.
 func (f *Fit) Likelier(other *Fit) bool {
-	if f.openMean() {
+	if f.openMean() || f.overfull() {
 		return false
 	}
 	own, err := f.LogEvidence()
@@ -132,21 +132,25 @@ func (f *Fit) Step(step int) (risen float64, err error) {
 		before += f.learnSpread()
 	}
 	was := f.remember()
-	f.improve()
+	if err := f.improve(); err != nil {
+		return 0, err
+	}
 	err = f.Solve()
 	if worse := before - f.Evidence; err != nil || worse > rounding*math.Abs(before) {
 		f.recall(was)
-		f.improve()
+		if err := f.improve(); err != nil {
+			return 0, err
+		}
 		err = f.Solve()
 	}
 	risen = f.Evidence - before
 	switch {
 	case err != nil:
 		return 0, err
+	case f.Sizes != nil:
+		return f.Sizes.rose(f.Evidence, looks), nil
 	case looks:
 		return math.Inf(1), nil // gains follow their new prior
-	case f.Sizes != nil:
-		return math.Abs(risen), nil // entries that are hardly known move by more than what surely raises the evidence
 	case risen < f.least() && !f.held && f.readmit():
 		return math.Inf(1), f.Solve()
 	}
@@ -333,10 +337,16 @@ func (f *Fit) recall(m memory) {
 //
 // with d = diag(WᵀA⁻¹W) of the present A, is smallest at Γ_i² = Σ_k x_ik² / Σ_k d_ik and Δ² = Σ ‖s y - W x‖² / Σ tr A⁻¹, where
 // s y - W x = Δ A⁻¹ s y.
-func (f *Fit) improve() {
+func (f *Fit) improve() error {
 	square, trace := f.noiseSums()
 	if f.Sizes != nil { // Γ takes its own steps, with which longer ones of Δ do not go along
 		f.pace = pace{}
+		if f.Sizes.steps < choosesFor || f.Sizes.steps%gainsEvery == 0 {
+			if err := f.integrateMoves(); err != nil {
+				return err
+			}
+		}
+		trace -= min(f.Sizes.spent, mostSpent*trace)
 	}
 	switch {
 	case f.GivenNoise > 0:
@@ -350,19 +360,20 @@ func (f *Fit) improve() {
 	switch {
 	case f.Mixture != nil:
 		f.improveMixture()
-		return
+		return nil
 	case f.Correlated != nil:
 		f.improveCorrelated()
-		return
+		return nil
 	case f.Sizes != nil:
 		f.stepSizes()
-		return
+		return nil
 	}
 	for _, family := range f.Families {
 		if f.improveVariances(family.Gamma, family.pace, []*Family{family}) {
 			f.activate(family)
 		}
 	}
+	return nil
 }
 
 // noiseSums are Σ ‖A⁻¹ s y‖² and Σ tr A⁻¹ of all snapshots.

@@ -4,21 +4,29 @@ import (
 	"math"
 	"slices"
 
-	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/stat"
 )
 
-// Sizes is a prior of the variances that all snapshots share: log Γ_i is normal, with one variance, about a line in log |w_i|². Coefficients of smooth
-// signals and of images decay, and so do the columns of W that see them. Free variances of entries that are hardly seen take noise and errors of gains
-// for signal; here they are what the others make likely. The line and the variance about it are learned.
+// Sizes is a prior of the variances that all snapshots share: log Γ_i is normal, with one variance about Σ_j a_j r_ij. The regressors r are log |w_i|², since coefficients of smooth
+// signals and of images decay, and so do the columns of W that see them, and log(1 + f_i), where f is the place of an entry on a line, or on a grid of rows and columns: coefficients of images
+// and spectra fall as powers of their frequency. Free variances of entries that few snapshots tell, or that are hardly seen, take noise and errors of gains
+// for signal; here they are what the others make likely. The law and the variance about it are learned.
 //
 // Γ_i moves to the maximum of the evidence and its prior, by its slope ½(Σ_k E x²_ik/Γ_i - n) - (log Γ_i - m_i)/V. It is integrated out to second order.
 type Sizes struct {
-	Mean, Slope, Variance float64
+	Variance float64
+	Law      []float64 // a, that of the constant first
 
-	along      []float64 // N, log |w_i|²
-	line       []float64 // N, m_i
-	determined []float64 // N, d_i: readings have the information d_i/2 on log Γ_i
+	regressors [][]float64   // N each, of which the first is one
+	of         [][][]float64 // that may be chosen
+	steps      int           // that chose
+	factor     mat.Cholesky  // of the precision of the coefficients
+	line       []float64     // N, m_i
+	moved      []float64     // N, what unknown gains add to Σ_k x²_ik
+	spent      float64       // and take of tr A⁻¹
+	looked     float64       // the evidence when gains were last looked at
+	determined []float64     // N, d_i: readings have the information d_i/2 on log Γ_i
 }
 
 const (
@@ -26,20 +34,82 @@ const (
 	// field problems it is at most 9 for those whose entries are all seen equally, and 30 to 4e6 for images in cosines, spectra and scans (docs/log/field.md).
 	leastUneven = 10
 
-	// An entry determines the line where the readings know its variance from more than leastKnown snapshots' worth, or half of all there are at most.
-	leastKnown, leastPart = 2, 0.25
+	// An entry whose variance the readings know from leastPart of the snapshots takes the steps that never lower the evidence. Below leastTold of one it says nothing of the law.
+	leastPart, leastTold = 0.25, 1e-3
+
+	leastSide = 4 // entries of a grid along a side
 
 	firstSizes = 1    // the variance of log Γ at first
 	leastSizes = 1e-2 // and the least: Γ is then known to a tenth, as from two hundred snapshots
+	mostSizes  = 4    // and the most, a factor e² of Γ either way: with more, sizes follow no law, and entries that are not needed vanish as free ones do
 	mostRise   = 1.5  // of log Γ in a step
+	lawSteps   = 20   // of the variance about the law
+	choosesFor = 10   // steps, after which regressors stay
 
 	sizeNodes, sizeReach = 96, 6 // of the sum over log Γ, in standard deviations
 
 	mostSized = 100 // steps of a fit
 )
 
-// Sized is a fit with the prior of sizes, begun at what f found; nil where columns of W are as good as equal, or few entries are known.
+// Sized is a fit with the prior of sizes, begun at what f found; nil for one snapshot, and where no regressor is likelier than none.
 func (f *Fit) Sized() *Fit {
+	_, p := f.read.Dims()
+	of := f.regressors()
+	if f.summed || len(f.Families) > 1 || p == 1 || len(of) == 0 {
+		return nil
+	}
+	n := f.w.Columns
+	next := newFit(f.w, f.read, false)
+	next.beginAt(f, 0, 1)
+	next.inheritOffsets(f)
+	next.Sizes = &Sizes{Variance: firstSizes, of: of, line: make([]float64, n), determined: make([]float64, n), moved: make([]float64, n)}
+	if next.Solve() != nil || !next.setLaw() || len(next.Sizes.Law) == 1 {
+		return nil
+	}
+	next.Sizes.of = of[1:]
+	next.followLaw()
+	return next
+}
+
+// regressors are those that may be chosen: none but the constant, log |w|² where columns are unequal, and with these the place on a line, the distance from the first entry of a grid, or the places along its sides.
+// The first entry then has a size of its own: it is the mean of a scene, and on no power law.
+func (f *Fit) regressors() (of [][][]float64) {
+	n := f.w.Columns
+	column := func(at func(i int) float64) []float64 {
+		r := make([]float64, n)
+		for i := range r {
+			r[i] = at(i)
+		}
+		return r
+	}
+	base := [][]float64{column(func(int) float64 { return 1 })}
+	of = append(of, base)
+	if logs := f.unevenColumns(); logs != nil {
+		base = append(base, logs)
+		of = append(of, base)
+	}
+	first := make([]float64, n)
+	first[0] = 1
+	with := func(places ...func(i int) float64) {
+		more := append(slices.Clone(base), first)
+		for _, place := range places {
+			more = append(more, column(func(i int) float64 { return math.Log1p(place(i)) }))
+		}
+		of = append(of, more)
+	}
+	with(func(i int) float64 { return float64(i) })
+	for side := leastSide; side <= n/leastSide; side++ {
+		if n%side == 0 {
+			across, down := func(i int) float64 { return float64(i % side) }, func(i int) float64 { return float64(i / side) }
+			with(func(i int) float64 { return math.Hypot(across(i), down(i)) })
+			with(across, down)
+		}
+	}
+	return of
+}
+
+// unevenColumns are log |w|² (N) where columns of W differ; of those that no reading sees that of the least.
+func (f *Fit) unevenColumns() (logs []float64) {
 	squares, seen := columnSquares(f.w), []float64(nil)
 	for i, v := range squares {
 		if f.seen[i] {
@@ -47,43 +117,38 @@ func (f *Fit) Sized() *Fit {
 		}
 	}
 	slices.Sort(seen)
-	if f.summed || len(f.Families) > 1 || len(seen) == 0 ||
-		!(stat.Quantile(0.9, stat.Empirical, seen, nil) > leastUneven*stat.Quantile(0.1, stat.Empirical, seen, nil)) {
+	if len(seen) == 0 || !(stat.Quantile(0.9, stat.Empirical, seen, nil) > leastUneven*stat.Quantile(0.1, stat.Empirical, seen, nil)) {
 		return nil
 	}
-	n := f.w.Columns
-	s := &Sizes{Variance: firstSizes, along: make([]float64, n), line: make([]float64, n), determined: make([]float64, n)}
-	for i, v := range squares {
-		s.along[i] = math.Inf(-1)
-		if f.seen[i] {
-			s.along[i] = math.Log(v)
-		}
+	for _, v := range squares {
+		logs = append(logs, math.Log(max(v, seen[0])))
 	}
-	f.setDetermined(s.determined)
-	_, p := f.X.Dims()
-	if !s.setLine(f.shared(), float64(p), f.common) {
-		return nil
-	}
-	next := newFit(f.w, f.read, false)
-	next.beginAt(f, 0, 1)
-	next.inheritOffsets(f)
-	next.Sizes = s
-	return next
+	return logs
 }
 
-// stepSizes takes a step of all Γ, and makes the line that of the entries that determine it.
+// followLaw makes all Γ those of the law.
+func (f *Fit) followLaw() {
+	gammas := f.shared()
+	for i, log := range f.Sizes.line {
+		if i != f.common {
+			gammas[i] = math.Exp(log)
+		}
+	}
+}
+
+// stepSizes takes a step of all Γ, and makes the law that of the entries that tell it.
 func (f *Fit) stepSizes() {
 	s, gammas := f.Sizes, f.shared()
 	_, p := f.X.Dims()
 	n := float64(p)
 	f.setDetermined(s.determined)
-	s.setLine(gammas, n, f.common)
+	f.setLaw()
 	for i, gamma := range gammas {
 		switch {
 		case i == f.common:
 			gammas[i] = f.sharedSquare(i) / n
 			continue
-		case !f.seen[i]:
+		case !f.seen[i] || s.steps < choosesFor:
 			gammas[i] = math.Exp(s.line[i])
 			continue
 		}
@@ -113,39 +178,103 @@ func (a *Family) addDetermined(determined []float64) {
 	}
 }
 
-// sharedSquare is the sum of an entry's mean squares over snapshots, in units of what they have beside Γ.
+// sharedSquare is the sum of an entry's mean squares over snapshots, in units of what they have beside Γ, with gains integrated out.
 func (f *Fit) sharedSquare(i int) (e float64) {
+	e = f.Sizes.moved[i]
 	for k := range f.X.RawMatrix().Cols {
 		e += (f.X.At(i, k)*f.X.At(i, k) + f.C.At(i, k)) / f.unit(k)
 	}
 	return e
 }
 
-// setLine fits the line, and the variance about it, to the entries that determine them: an EM step. Below the least column of these nothing is known of the line; it is constant there.
-// It reports whether there were enough.
-func (s *Sizes) setLine(gamma []float64, n float64, common int) bool {
-	var x, y, known []float64
+// setLaw fits the law, and the variance about it. z_i, where log Γ_i would go without its prior, is N(m_i, V + 2/d_i) (Fisher scoring). In the first steps the regressors are those of the largest
+// likelihood, less what it costs that they are chosen and their coefficients found (Schwarz, "Estimating the dimension of a model", 1978). It reports whether entries told one.
+func (f *Fit) setLaw() bool {
+	s, gammas := f.Sizes, f.shared()
+	_, p := f.X.Dims()
+	f.setDetermined(s.determined)
+	var told told
 	for i, d := range s.determined {
-		if i != common && d > max(leastKnown, leastPart*n) {
-			x, y, known = append(x, s.along[i]), append(y, math.Log(gamma[i])), append(known, d)
+		if i != f.common && f.seen[i] && d > leastTold {
+			rise := f.sharedSquare(i)/gammas[i]/float64(p) - 1
+			if rise > 0 { // no further than to Σ_k x²_ik/n
+				rise = math.Log1p(rise)
+			}
+			told = append(told, size{i, math.Log(gammas[i]) + rise*float64(p)/d, 2 / d})
 		}
 	}
-	if len(x) < 3 {
+	of := s.of
+	if s.steps++; s.steps > choosesFor {
+		of = [][][]float64{s.regressors}
+	}
+	best, before := math.Inf(-1), s.Variance
+	for _, regressors := range of {
+		law, factor, variance, likelihood := told.law(regressors, before)
+		if score := likelihood - costOfLaw(law, len(told)); score > best {
+			best, s.regressors, s.Law, s.Variance, s.factor = score, regressors, law, variance, factor
+		}
+	}
+	if math.IsInf(best, -1) {
 		return false
 	}
-	s.Mean, s.Slope = stat.LinearRegression(x, y, nil, false)
-	squares, left := 0.0, 0.0
-	for j, v := range y {
-		off := v - s.Mean - s.Slope*x[j]
-		squares += off * off
-		left += 1 / (0.5*known[j] + 1/s.Variance) / float64(len(x))
-	}
-	s.Variance = max(left+squares/float64(len(x)-2), leastSizes)
-	least := floats.Min(x)
-	for i, v := range s.along {
-		s.line[i] = s.Mean + s.Slope*max(v, least)
+	for i := range s.line {
+		s.line[i] = lawAt(s.Law, s.regressors, i)
 	}
 	return true
+}
+
+// lawAt is Σ_j a_j r_ij.
+func lawAt(law []float64, regressors [][]float64, i int) (m float64) {
+	for j, a := range law {
+		m += a * regressors[j][i]
+	}
+	return m
+}
+
+// costOfLaw is what it costs the evidence that the coefficients, and the variance about the law, are found from so many entries.
+func costOfLaw(law []float64, entries int) float64 {
+	return 0.5 * float64(len(law)+1) * math.Log(float64(entries))
+}
+
+// told are sizes of entries as readings tell them, with the variances of what they leave open.
+type told []size
+
+type size struct {
+	entry       int
+	log, spread float64
+}
+
+// law is that of the largest likelihood, with the variance about it, a step at a time: coefficients are those of least squares, the variance takes a step of Fisher scoring.
+func (t told) law(regressors [][]float64, variance float64) (law []float64, factor mat.Cholesky, of, likelihood float64) {
+	for range lawSteps {
+		normal, right := mat.NewSymDense(len(regressors), nil), mat.NewVecDense(len(regressors), nil)
+		for j := range regressors {
+			normal.SetSym(j, j, leastTold) // a coefficient of which nothing is told is zero
+		}
+		for _, a := range t {
+			weight := 1 / (variance + a.spread)
+			for j, r := range regressors {
+				right.SetVec(j, right.AtVec(j)+weight*r[a.entry]*a.log)
+				for l, other := range regressors[:j+1] {
+					normal.SetSym(j, l, normal.At(j, l)+weight*r[a.entry]*other[a.entry])
+				}
+			}
+		}
+		var found mat.VecDense
+		if !factor.Factorize(normal) || factor.SolveVecTo(&found, right) != nil {
+			return nil, factor, variance, math.Inf(-1)
+		}
+		law, likelihood = found.RawVector().Data, 0
+		slope, information := 0.0, 0.0
+		for _, a := range t {
+			weight, off := 1/(variance+a.spread), a.log-lawAt(law, regressors, a.entry)
+			likelihood += 0.5 * (math.Log(weight) - off*off*weight)
+			slope += weight * (off*off*weight - 1)
+			information += weight * weight
+		}
+		variance = min(max(variance+slope/information, leastPart*variance, leastSizes), mostSizes)
+	}
+	return law, factor, variance, likelihood
 }
 
 // sizesCost is what the prior of sizes takes of the evidence: Γ is integrated out to second order.
@@ -159,9 +288,9 @@ func (f *Fit) sizesCost(determined []float64) (total float64) {
 	return total
 }
 
-// costOfLine is what it costs the evidence that the line and the variance about it are found from so many entries (Schwarz, "Estimating the dimension of a model", 1978).
-func (f *Fit) costOfLine() float64 {
-	cost := 1.5 * math.Log(float64(f.Entries()))
+// costOfSizes is what it costs the evidence that the law, and the variance of an entry that all snapshots have, are found, and that regressors were chosen.
+func (f *Fit) costOfSizes() float64 {
+	cost := costOfLaw(f.Sizes.Law, f.Entries()) + math.Log(float64(len(f.Sizes.of)))
 	if f.common >= 0 {
 		cost += occam(f.Sizes.determined[f.common])
 	}
@@ -171,16 +300,41 @@ func (f *Fit) costOfLine() float64 {
 // sizeEntry makes the posterior of an entry that of its fields with Γ integrated out.
 func (f *Fit) sizeEntry(i int) {
 	logs, gammas := make([]float64, sizeNodes), make([]float64, sizeNodes)
+	sd := math.Sqrt(f.Sizes.Variance + f.Sizes.open(i))
 	for j := range gammas {
 		t := sizeReach * (2*float64(j)/(sizeNodes-1) - 1)
-		gammas[j], logs[j] = math.Exp(f.Sizes.line[i]+t*math.Sqrt(f.Sizes.Variance)), -0.5*t*t
+		gammas[j], logs[j] = math.Exp(f.Sizes.line[i]+t*sd), -0.5*t*t
 	}
 	f.sumOver(i, f.all(), gammas, logs)
 }
 
+// open is what is not known of the law at an entry: the variance of m_i.
+func (s *Sizes) open(i int) float64 {
+	r := mat.NewVecDense(len(s.regressors), nil)
+	for j, column := range s.regressors {
+		r.SetVec(j, column[i])
+	}
+	var solved mat.VecDense
+	if s.factor.SolveVecTo(&solved, r) != nil {
+		return 0
+	}
+	return mat.Dot(r, &solved)
+}
+
+// rose is by how much the evidence has changed since gains were last looked at, where they are now: between looks the common scale drifts, as unknown gains make squares larger. Either way counts,
+// since entries that are hardly known move by more than what surely raises the evidence.
+func (s *Sizes) rose(evidence float64, looks bool) float64 {
+	if !looks {
+		return math.Inf(1)
+	}
+	by := math.Abs(evidence - s.looked)
+	s.looked = evidence
+	return by
+}
+
 // rescale follows signals that become c times as large.
 func (s *Sizes) rescale(c float64) {
-	s.Mean += 2 * math.Log(c)
+	s.Law[0] += 2 * math.Log(c)
 	for i := range s.line {
 		s.line[i] += 2 * math.Log(c)
 	}
@@ -188,6 +342,7 @@ func (s *Sizes) rescale(c float64) {
 
 func (s *Sizes) clone() *Sizes {
 	next := *s
-	next.line, next.determined = slices.Clone(s.line), slices.Clone(s.determined)
+	next.Law = slices.Clone(s.Law)
+	next.line, next.determined, next.moved = slices.Clone(s.line), slices.Clone(s.determined), slices.Clone(s.moved)
 	return &next
 }

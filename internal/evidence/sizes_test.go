@@ -33,7 +33,7 @@ func TestSizesFollowColumns(t *testing.T) {
 		if !sized.Likelier(free) {
 			t.Error("free variances are likelier")
 		}
-		if slope := sized.Sizes.Slope; math.Abs(slope-1) > 0.25 { // of log Γ in log |w|²: both fall together
+		if slope := sized.Sizes.Law[1]; math.Abs(slope-1) > 0.25 { // of log Γ in log |w|²: both fall together
 			t.Errorf("slope %.3g, not 1", slope)
 		}
 		off := func(f *Fit) float64 {
@@ -90,5 +90,72 @@ func TestSizesOfEqualColumns(t *testing.T) {
 	f := learned(t, New(w, y, false), 300)
 	if f.Sized() != nil {
 		t.Error("columns are equal")
+	}
+}
+
+// image is a problem of random masks on images of side×side whose coefficients fall as a power of their frequency, in any case the first.
+func image(seed uint64, m, side, p int) (w, y *mat.Dense, s []float64, x *mat.Dense) {
+	r := rand.New(rand.NewPCG(seed, 0))
+	w, x = mat.NewDense(m, side*side, nil), mat.NewDense(side*side, p, nil)
+	w.Apply(func(_, _ int, _ float64) float64 { return r.NormFloat64() }, w)
+	x.Apply(func(i, _ int, _ float64) float64 {
+		return math.Pow(1+math.Hypot(float64(i%side), float64(i/side)), -2) * r.NormFloat64()
+	}, x)
+	y, s = readThrough(r, w, x, 1e-3)
+	return w, y, s, x
+}
+
+// TestSizesFollowPlaces compares free variances with those of a power law of frequency, which is found with its grid: gains are known better, and as well as is stated.
+func TestSizesFollowPlaces(t *testing.T) {
+	const seeds, side, m = 6, 12, 100
+	squares := 0.0
+	for seed := range uint64(seeds) {
+		w, y, s, _ := image(seed, m, side, 4)
+		free := learned(t, New(w, y, false), 300)
+		f := free.Sized()
+		if f == nil {
+			t.Fatal("coefficients fall, and no law was found")
+		}
+		learned(t, f, mostSized)
+		if !f.Likelier(free) {
+			t.Error("free variances are likelier")
+		}
+		if law := f.Sizes.Law; len(law) != 3 || math.Abs(law[2]+4) > 1 {
+			t.Errorf("the law is %.3g, not one of three coefficients with the power -4", law)
+		}
+		off := func(f *Fit) (square float64) {
+			f.Rescale(floats.Sum(s) / floats.Sum(f.S))
+			for mu := range s {
+				square += (f.S[mu] - s[mu]) * (f.S[mu] - s[mu])
+			}
+			return square
+		}
+		if own, frees := off(f), off(free); !(own < frees) {
+			t.Errorf("gains are off by %.3g, with free variances by %.3g", math.Sqrt(own/m), math.Sqrt(frees/m))
+		}
+		variances, err := f.Variances()
+		if err != nil {
+			t.Fatal(err)
+		}
+		squares += off(f) / floats.Sum(variances) / seeds
+	}
+	if squares < 0.7 || squares > 1.4 {
+		t.Errorf("gains are off by %.3g of what is stated (squares)", squares)
+	} else {
+		t.Logf("gains are off by %.3g of what is stated (squares)", squares)
+	}
+}
+
+// TestOverfull is a sparse prior with as many entries as there are readings, and no noise: it is no answer.
+func TestOverfull(t *testing.T) {
+	w, y, _, _ := smooth(1, 60, 80, 8, 1e3)
+	f := learned(t, New(w, y, false), 50)
+	f.Sparse, f.Noise = &Sparse{Weight: []float64{0.2, 0.8}}, 0
+	if !f.overfull() {
+		t.Error("64 entries of 80, for 60 readings, without noise")
+	}
+	f.Sparse.Weight = []float64{0.5, 0.5}
+	if f.overfull() {
+		t.Error("40 entries are fewer than 60 readings")
 	}
 }

@@ -121,7 +121,7 @@ func (s *Sparse) costOfScale() float64 {
 	f.setDetermined(determined)
 	floats.Scale(1-s.Weight[0], determined)
 	if f.Sizes != nil {
-		return f.costOfLine() + f.sizesCost(determined)
+		return f.costOfSizes() + f.sizesCost(determined)
 	}
 	return costOfVariances(f.shared(), determined)
 }
@@ -380,10 +380,18 @@ func (f *Fit) noiseOfSites() {
 	f.Noise = max(f.Noise*noiseFactor(square, trace*(1-f.Sparse.spent), trace), leastNoise*leastNoise*f.power())
 }
 
+// mostSpent is the part of tr A⁻¹ that gains may take in a step of Δ.
+const mostSpent = 0.999
+
 // noiseFactor is that of a step of Δ, of what gains leave of tr A⁻¹.
 func noiseFactor(square, left, trace float64) float64 {
 	const least, most = 0.3, 3
-	return min(max(math.Sqrt(square/max(left, 1e-3*trace)), least), most)
+	return min(max(math.Sqrt(square/max(left, (1-mostSpent)*trace)), least), most)
+}
+
+// overfull reports whether as many entries are there as a snapshot has readings, and leave no noise: they explain any readings, and the evidence has no maximum.
+func (f *Fit) overfull() bool {
+	return f.Sparse != nil && (1-f.Sparse.Weight[0])*float64(f.w.Columns) >= float64(f.w.Rows) && f.Noise < leastNoise*f.power()
 }
 
 func (f *Fit) beginSlabs() {
