@@ -381,8 +381,11 @@ func (g *gaussian) takeOffset(mu int) {
 	}
 }
 
-// Integrated is the prior with which signals were integrated out: sites in place of a Gaussian prior, variances of entries that follow columns of W, snapshots that are correlated, or no signals at all.
+// Integrated is the prior with which signals were integrated out: sites in place of a Gaussian prior, variances of entries that follow columns of W or places, snapshots that are correlated, or no signals at all.
 type Integrated struct{ Sites, Sizes, Correlated, Silent bool }
+
+// FewLearned reports whether few parameters were learned of the prior: those of one distribution of all entries, or of a law of their variances.
+func (i Integrated) FewLearned() bool { return i.Sites || i.Sizes }
 
 // Integrated is the zero value where signals were not integrated out, or are Gaussian with free variances.
 func (s *Solver) Integrated() (of Integrated) {

@@ -139,7 +139,7 @@ func (r *Run) NothingRecovered() string {
 	if before, after := r.model().Prior.Variance(), mean(r.state.C); after >= open*before {
 		return fmt.Sprintf("the iteration reached a fixed point at which the signals are unknown: their posterior variance is %.3g, their prior variance %.3g", after, before)
 	}
-	if text := r.uncheckedSites(); text != "" {
+	if text := r.uncheckedFew(); text != "" {
 		return text
 	}
 	return r.phasesOpen()

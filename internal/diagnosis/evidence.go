@@ -11,9 +11,9 @@ import (
 // integrated says whether signals were taken for Gaussian and integrated out.
 func (r *Run) integrated() bool { return r.Plan.Algorithm == solver.Evidence }
 
-// unchecked is why nothing checks the error bars of Gaussian signals; empty where halves of the snapshots do.
+// unchecked is why nothing checks the error bars of Gaussian signals with free variances; empty where halves of the snapshots do.
 func (r *Run) unchecked() string {
-	if !r.integrated() || r.signals() >= evidence.LeastForHalves || r.Solver.Integrated().Sites {
+	if !r.integrated() || r.signals() >= evidence.LeastForHalves || r.Solver.Integrated().FewLearned() {
 		return ""
 	}
 	return fmt.Sprintf("a Gaussian prior of the signals was fitted, and the evidence reached its maximum; but its error bars are checked by halves of at least %d snapshots, and there are %d", evidence.LeastForHalves, r.signals())
@@ -23,10 +23,10 @@ func (r *Run) unchecked() string {
 // Of ten such answers to field problems it is above for four, of which none has error bars that hold, and below for six, of which five have.
 const mostWidened = 1.25
 
-// uncheckedSites is why the answer of a sparse prior cannot be used where there are too few snapshots to check it by their halves; empty where it can. Few parameters
-// are learned of that prior, and they do not fit themselves to noise, but readings may tell signals from gains too badly.
-func (r *Run) uncheckedSites() string {
-	if factor := r.Solver.WidenedByHalves(); !r.Solver.Integrated().Sites || r.signals() >= evidence.LeastForHalves || factor > 0 && factor <= mostWidened {
+// uncheckedFew is why the answer of a prior of few parameters cannot be used where there are too few snapshots to check it by their halves; empty where it can. These parameters
+// do not fit themselves to noise, but readings may tell signals from gains too badly.
+func (r *Run) uncheckedFew() string {
+	if factor := r.Solver.WidenedByHalves(); !r.Solver.Integrated().FewLearned() || r.signals() >= evidence.LeastForHalves || factor > 0 && factor <= mostWidened {
 		return ""
 	}
 	weak := r.warnMeasurements()

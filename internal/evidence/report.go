@@ -150,11 +150,11 @@ func (f *Fit) beginAt(from *Fit, first, each int) {
 // the difference of s to their mean its bias, since a bias that falls as 1/P is twice as large in halves (Quenouille's jackknife). Halves
 // returns the mean of both squares relative to the mean variance of s, which is about one where the model is right. Where it is not, as for signals that are not
 // Gaussian, Γ and Δ have fitted themselves to the readings at hand, and the second derivative of the evidence knows nothing of that. It
-// is NaN with fewer than [LeastForHalves] snapshots of Gaussian signals; of sparse ones it is then that of readings that are drawn anew.
+// is NaN with fewer than [LeastForHalves] snapshots of Gaussian signals with free variances; of others it is then that of readings that are drawn anew.
 func (f *Fit) Halves(ctx context.Context) (ratio float64, err error) {
 	_, p := f.read.Dims()
 	switch {
-	case p < LeastForHalves && f.Sparse != nil:
+	case p < LeastForHalves && (f.Sparse != nil || f.Sizes != nil):
 		return f.redrawn(ctx)
 	case p < LeastForHalves:
 		return math.NaN(), nil

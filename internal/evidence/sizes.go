@@ -21,7 +21,6 @@ type Sizes struct {
 	regressors [][]float64   // N each, of which the first is one
 	of         [][][]float64 // that may be chosen
 	steps      int           // that chose
-	factor     mat.Cholesky  // of the precision of the coefficients
 	line       []float64     // N, m_i
 	moved      []float64     // N, what unknown gains add to Σ_k x²_ik
 	spent      float64       // and take of tr A⁻¹
@@ -209,9 +208,9 @@ func (f *Fit) setLaw() bool {
 	}
 	best, before := math.Inf(-1), s.Variance
 	for _, regressors := range of {
-		law, factor, variance, likelihood := told.law(regressors, before)
+		law, variance, likelihood := told.law(regressors, before)
 		if score := likelihood - costOfLaw(law, len(told)); score > best {
-			best, s.regressors, s.Law, s.Variance, s.factor = score, regressors, law, variance, factor
+			best, s.regressors, s.Law, s.Variance = score, regressors, law, variance
 		}
 	}
 	if math.IsInf(best, -1) {
@@ -245,7 +244,7 @@ type size struct {
 }
 
 // law is that of the largest likelihood, with the variance about it, a step at a time: coefficients are those of least squares, the variance takes a step of Fisher scoring.
-func (t told) law(regressors [][]float64, variance float64) (law []float64, factor mat.Cholesky, of, likelihood float64) {
+func (t told) law(regressors [][]float64, variance float64) (law []float64, of, likelihood float64) {
 	for range lawSteps {
 		normal, right := mat.NewSymDense(len(regressors), nil), mat.NewVecDense(len(regressors), nil)
 		for j := range regressors {
@@ -260,9 +259,10 @@ func (t told) law(regressors [][]float64, variance float64) (law []float64, fact
 				}
 			}
 		}
+		var factor mat.Cholesky
 		var found mat.VecDense
 		if !factor.Factorize(normal) || factor.SolveVecTo(&found, right) != nil {
-			return nil, factor, variance, math.Inf(-1)
+			return nil, variance, math.Inf(-1)
 		}
 		law, likelihood = found.RawVector().Data, 0
 		slope, information := 0.0, 0.0
@@ -274,7 +274,7 @@ func (t told) law(regressors [][]float64, variance float64) (law []float64, fact
 		}
 		variance = min(max(variance+slope/information, leastPart*variance, leastSizes), mostSizes)
 	}
-	return law, factor, variance, likelihood
+	return law, variance, likelihood
 }
 
 // sizesCost is what the prior of sizes takes of the evidence: Γ is integrated out to second order.
@@ -300,25 +300,11 @@ func (f *Fit) costOfSizes() float64 {
 // sizeEntry makes the posterior of an entry that of its fields with Γ integrated out.
 func (f *Fit) sizeEntry(i int) {
 	logs, gammas := make([]float64, sizeNodes), make([]float64, sizeNodes)
-	sd := math.Sqrt(f.Sizes.Variance + f.Sizes.open(i))
 	for j := range gammas {
 		t := sizeReach * (2*float64(j)/(sizeNodes-1) - 1)
-		gammas[j], logs[j] = math.Exp(f.Sizes.line[i]+t*sd), -0.5*t*t
+		gammas[j], logs[j] = math.Exp(f.Sizes.line[i]+t*math.Sqrt(f.Sizes.Variance)), -0.5*t*t
 	}
 	f.sumOver(i, f.all(), gammas, logs)
-}
-
-// open is what is not known of the law at an entry: the variance of m_i.
-func (s *Sizes) open(i int) float64 {
-	r := mat.NewVecDense(len(s.regressors), nil)
-	for j, column := range s.regressors {
-		r.SetVec(j, column[i])
-	}
-	var solved mat.VecDense
-	if s.factor.SolveVecTo(&solved, r) != nil {
-		return 0
-	}
-	return mat.Dot(r, &solved)
 }
 
 // rose is by how much the evidence has changed since gains were last looked at, where they are now: between looks the common scale drifts, as unknown gains make squares larger. Either way counts,
