@@ -10,7 +10,7 @@ import (
 
 // Sizes is a prior of the variances that all snapshots share: log Γ_i is normal, with one variance about Σ_j a_j r_ij. The regressors r are log |w_i|², since coefficients of smooth
 // signals and of images decay, and so do the columns of W that see them, and log(1 + f_i), where f is the place of an entry on a line, or on a grid of rows and columns: coefficients of images
-// and spectra fall as powers of their frequency. Free variances of entries that few snapshots tell, or that are hardly seen, take noise and errors of gains
+// and spectra fall as powers of their frequency. Free variances of entries that few snapshots determine, or that are hardly seen, take noise and errors of gains
 // for signal; here they are what the others make likely. The law and the variance about it are learned.
 //
 // Γ_i moves to the maximum of the evidence and its prior, by its slope ½(Σ_k E x²_ik/Γ_i - n) - (log Γ_i - m_i)/V. It is integrated out to second order.
@@ -33,8 +33,8 @@ const (
 	// field problems it is at most 9 for those whose entries are all seen equally, and 30 to 4e6 for images in cosines, spectra and scans (docs/log/field.md).
 	leastUneven = 10
 
-	// An entry whose variance the readings know from leastPart of the snapshots takes the steps that never lower the evidence. Below leastTold of one it says nothing of the law.
-	leastPart, leastTold = 0.25, 1e-3
+	// An entry whose variance the readings know from leastPart of the snapshots takes the steps that never lower the evidence. Below leastKnown of one it says nothing of the law.
+	leastPart, leastKnown = 0.25, 1e-3
 
 	leastSide = 4 // entries of a grid along a side
 
@@ -135,7 +135,7 @@ func (f *Fit) followLaw() {
 	}
 }
 
-// stepSizes takes a step of all Γ, and makes the law that of the entries that tell it.
+// stepSizes takes a step of all Γ, and makes the law that of the entries that determine it.
 func (f *Fit) stepSizes() {
 	s, gammas := f.Sizes, f.shared()
 	_, p := f.X.Dims()
@@ -187,19 +187,19 @@ func (f *Fit) sharedSquare(i int) (e float64) {
 }
 
 // setLaw fits the law, and the variance about it. z_i, where log Γ_i would go without its prior, is N(m_i, V + 2/d_i) (Fisher scoring). In the first steps the regressors are those of the largest
-// likelihood, less what it costs that they are chosen and their coefficients found (Schwarz, "Estimating the dimension of a model", 1978). It reports whether entries told one.
+// likelihood, less what it costs that they are chosen and their coefficients found (Schwarz, "Estimating the dimension of a model", 1978). It reports whether entries determine one.
 func (f *Fit) setLaw() bool {
 	s, gammas := f.Sizes, f.shared()
 	_, p := f.X.Dims()
 	f.setDetermined(s.determined)
-	var told told
+	var known sizes
 	for i, d := range s.determined {
-		if i != f.common && f.seen[i] && d > leastTold {
+		if i != f.common && f.seen[i] && d > leastKnown {
 			rise := f.sharedSquare(i)/gammas[i]/float64(p) - 1
 			if rise > 0 { // no further than to Σ_k x²_ik/n
 				rise = math.Log1p(rise)
 			}
-			told = append(told, size{i, math.Log(gammas[i]) + rise*float64(p)/d, 2 / d})
+			known = append(known, size{i, math.Log(gammas[i]) + rise*float64(p)/d, 2 / d})
 		}
 	}
 	of := s.of
@@ -208,8 +208,8 @@ func (f *Fit) setLaw() bool {
 	}
 	best, before := math.Inf(-1), s.Variance
 	for _, regressors := range of {
-		law, variance, likelihood := told.law(regressors, before)
-		if score := likelihood - costOfLaw(law, len(told)); score > best {
+		law, variance, likelihood := known.law(regressors, before)
+		if score := likelihood - costOfLaw(law, len(known)); score > best {
 			best, s.regressors, s.Law, s.Variance = score, regressors, law, variance
 		}
 	}
@@ -235,8 +235,8 @@ func costOfLaw(law []float64, entries int) float64 {
 	return 0.5 * float64(len(law)+1) * math.Log(float64(entries))
 }
 
-// told are sizes of entries as readings tell them, with the variances of what they leave open.
-type told []size
+// sizes are those of entries as readings determine them, with the variances of what they leave open.
+type sizes []size
 
 type size struct {
 	entry       int
@@ -244,11 +244,11 @@ type size struct {
 }
 
 // law is that of the largest likelihood, with the variance about it, a step at a time: coefficients are those of least squares, the variance takes a step of Fisher scoring.
-func (t told) law(regressors [][]float64, variance float64) (law []float64, of, likelihood float64) {
+func (t sizes) law(regressors [][]float64, variance float64) (law []float64, of, likelihood float64) {
 	for range lawSteps {
 		normal, right := mat.NewSymDense(len(regressors), nil), mat.NewVecDense(len(regressors), nil)
 		for j := range regressors {
-			normal.SetSym(j, j, leastTold) // a coefficient of which nothing is told is zero
+			normal.SetSym(j, j, leastKnown) // a coefficient of which nothing is known is zero
 		}
 		for _, a := range t {
 			weight := 1 / (variance + a.spread)
