@@ -192,14 +192,14 @@ func (f *Fit) setLaw() bool {
 	s, gammas := f.Sizes, f.shared()
 	_, p := f.X.Dims()
 	f.setDetermined(s.determined)
-	var known sizes
+	var found logSizes
 	for i, d := range s.determined {
 		if i != f.common && f.seen[i] && d > leastKnown {
 			rise := f.sharedSquare(i)/gammas[i]/float64(p) - 1
 			if rise > 0 { // no further than to Σ_k x²_ik/n
 				rise = math.Log1p(rise)
 			}
-			known = append(known, size{i, math.Log(gammas[i]) + rise*float64(p)/d, 2 / d})
+			found = append(found, size{i, math.Log(gammas[i]) + rise*float64(p)/d, 2 / d})
 		}
 	}
 	of := s.of
@@ -208,8 +208,8 @@ func (f *Fit) setLaw() bool {
 	}
 	best, before := math.Inf(-1), s.Variance
 	for _, regressors := range of {
-		law, variance, likelihood := known.law(regressors, before)
-		if score := likelihood - costOfLaw(law, len(known)); score > best {
+		law, variance, likelihood := found.law(regressors, before)
+		if score := likelihood - costOfLaw(law, len(found)); score > best {
 			best, s.regressors, s.Law, s.Variance = score, regressors, law, variance
 		}
 	}
@@ -235,8 +235,8 @@ func costOfLaw(law []float64, entries int) float64 {
 	return 0.5 * float64(len(law)+1) * math.Log(float64(entries))
 }
 
-// sizes are those of entries as readings determine them, with the variances of what they leave open.
-type sizes []size
+// logSizes are those of entries as readings determine them, with the variances of what they leave open.
+type logSizes []size
 
 type size struct {
 	entry       int
@@ -244,7 +244,7 @@ type size struct {
 }
 
 // law is that of the largest likelihood, with the variance about it, a step at a time: coefficients are those of least squares, the variance takes a step of Fisher scoring.
-func (t sizes) law(regressors [][]float64, variance float64) (law []float64, of, likelihood float64) {
+func (t logSizes) law(regressors [][]float64, variance float64) (law []float64, of, likelihood float64) {
 	for range lawSteps {
 		normal, right := mat.NewSymDense(len(regressors), nil), mat.NewVecDense(len(regressors), nil)
 		for j := range regressors {
@@ -260,11 +260,11 @@ func (t sizes) law(regressors [][]float64, variance float64) (law []float64, of,
 			}
 		}
 		var factor mat.Cholesky
-		var found mat.VecDense
-		if !factor.Factorize(normal) || factor.SolveVecTo(&found, right) != nil {
+		var coefficients mat.VecDense
+		if !factor.Factorize(normal) || factor.SolveVecTo(&coefficients, right) != nil {
 			return nil, variance, math.Inf(-1)
 		}
-		law, likelihood = found.RawVector().Data, 0
+		law, likelihood = coefficients.RawVector().Data, 0
 		slope, information := 0.0, 0.0
 		for _, a := range t {
 			weight, off := 1/(variance+a.spread), a.log-lawAt(law, regressors, a.entry)
