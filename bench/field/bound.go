@@ -81,9 +81,9 @@ func (p *problem) blindBound() float64 {
 // beforehand is what is known of a (and φ) of all sensors before: their spread, and the common factor, which is no error.
 func (p *problem) beforehand(parts int) *mat.Dense {
 	m, _ := p.w.Dims()
-	logs := make([]float64, m)
-	for mu, s := range p.s {
-		logs[mu] = math.Log(cmplx.Abs(s))
+	logs := p.sizes()
+	for mu, s := range logs {
+		logs[mu] = math.Log(s)
 	}
 	before := mat.NewDense(parts*m, parts*m, nil)
 	phase := min(1/min(math.Pi*math.Pi/3, 1/p.phaseConcentration), factorKnown)

@@ -103,10 +103,9 @@ func (p *problem) flags() (flags []string) {
 func (p *problem) save(path string, truth bool) error {
 	to := &dataset.Problem{W: p.operator(), Y: p.pairs(p.y), Complex: p.kind.complex}
 	if truth {
-		to.Truth = calamp.Truth{X: p.pairs(p.x)}
-		for _, s := range p.s {
-			to.Truth.S = append(to.Truth.S, math.Hypot(real(s), imag(s)))
-			if p.kind.complex {
+		to.Truth = calamp.Truth{X: p.pairs(p.x), S: p.sizes()}
+		if p.kind.complex {
+			for _, s := range p.s {
 				to.Truth.Phase = append(to.Truth.Phase, math.Atan2(imag(s), real(s)))
 			}
 		}

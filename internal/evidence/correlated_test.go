@@ -112,10 +112,7 @@ func compareWithAll(t *testing.T, offsets float64) {
 	f = f.Correlate()
 	f.exact = true
 	for range 3 {
-		if err := f.improve(); err != nil {
-			t.Fatal(err)
-		}
-		if err := f.Solve(); err != nil {
+		if err := f.advance(); err != nil {
 			t.Fatal(err)
 		}
 	}

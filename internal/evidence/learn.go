@@ -78,7 +78,7 @@ func (f *Fit) LogEvidence() (float64, error) {
 }
 
 // Likelier reports whether a fit has more evidence than another one of the same readings. One with a common entry that the readings do not tell is
-// not.
+// not, and none that explains any readings.
 func (f *Fit) Likelier(other *Fit) bool {
 	if f.openMean() || f.overfull() {
 		return false
@@ -132,16 +132,10 @@ func (f *Fit) Step(step int) (risen float64, err error) {
 		before += f.learnSpread()
 	}
 	was := f.remember()
-	if err := f.improve(); err != nil {
-		return 0, err
-	}
-	err = f.Solve()
+	err = f.advance()
 	if worse := before - f.Evidence; err != nil || worse > rounding*math.Abs(before) {
 		f.recall(was)
-		if err := f.improve(); err != nil {
-			return 0, err
-		}
-		err = f.Solve()
+		err = f.advance()
 	}
 	risen = f.Evidence - before
 	switch {
@@ -155,6 +149,14 @@ func (f *Fit) Step(step int) (risen float64, err error) {
 		return math.Inf(1), f.Solve()
 	}
 	return risen, nil
+}
+
+// advance takes a step of the hyperparameters, and solves with them.
+func (f *Fit) advance() error {
+	if err := f.improve(); err != nil {
+		return err
+	}
+	return f.Solve()
 }
 
 // least is the rise of the evidence below which it has converged.
@@ -493,16 +495,11 @@ func (f *Fit) Rescale(c float64) {
 // Variances (M) are those of s at a fixed mean of all s, from the precision: the second order about the maximum.
 func (f *Fit) Variances() ([]float64, error) {
 	m := len(f.S)
-	if !f.factorPrecision() {
-		return nil, errSingular
+	rows, total, err := f.alongMean()
+	if err != nil {
+		return nil, err
 	}
 	// s' = s - s Σs/Σs̄ is what changes at a fixed mean.
-	total, rows := 0.0, make([]float64, m)
-	for mu := range rows {
-		rows[mu] = 1
-	}
-	dense.Solve(f.curved, rows)
-	total = floats.Sum(rows)
 	dense.InvertLower(f.curved, runtime.GOMAXPROCS(0))
 	sum, variances := floats.Sum(f.S), make([]float64, m)
 	for mu := range m {

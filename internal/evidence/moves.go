@@ -15,56 +15,69 @@ func (f *Fit) integrateMoves() error {
 	if err != nil {
 		return err
 	}
-	s := f.Sizes
-	s.spent = 0
-	clear(s.moved)
+	f.Sizes.spent = 0
+	clear(f.Sizes.moved)
 	for _, a := range f.Families {
-		unit := f.unit(a.Snapshots[0])
 		for _, at := range a.patterns {
-			rows, threads := len(at.rows), runtime.GOMAXPROCS(0)
-			moves, projected, b := dense.New(rows, rows), dense.New(rows, len(a.active)), dense.New(rows, len(a.active))
-			products := at.products
-			if products.Rows == 0 {
-				products = f.productsOf(at)
-			}
-			for i, mu := range at.rows {
-				for j, nu := range at.rows[:i+1] {
-					moves.Row(i)[j] = covariance.At(mu, nu) * products.At(i, j)
-				}
-			}
-			dense.Mirror(moves)
-			dense.AddProduct(projected, 1, at.inverse, at.w, dense.All, threads)
-			dense.AddProduct(b, 1, moves, projected, dense.All, threads)
-			for i := range rows {
-				for j, entry := range a.active {
-					s.moved[entry] += a.Gamma[entry] * a.Gamma[entry] * projected.At(i, j) * b.At(i, j) / unit
-				}
-			}
-			square := dense.New(rows, rows)
-			dense.AddProduct(square, 1, at.inverse, at.inverse, dense.Lower, threads)
-			for i := range rows {
-				s.spent += 2*floats.Dot(moves.Row(i)[:i+1], square.Row(i)[:i+1]) - moves.At(i, i)*square.At(i, i)
-			}
+			f.addMoves(a, at, covariance)
 		}
 	}
 	return nil
 }
 
-// covarianceOfGains is H⁻¹ - uuᵀ/Σu (lower triangle), u = H⁻¹1: that of s at a fixed mean.
+// addMoves adds those of the snapshots of a pattern.
+func (f *Fit) addMoves(a *Family, at *pattern, covariance dense.Matrix) {
+	s, unit := f.Sizes, f.unit(a.Snapshots[0])
+	rows, threads := len(at.rows), runtime.GOMAXPROCS(0)
+	moves, projected, b := dense.New(rows, rows), dense.New(rows, len(a.active)), dense.New(rows, len(a.active))
+	products := at.products
+	if products.Rows == 0 {
+		products = f.productsOf(at)
+	}
+	for i, mu := range at.rows {
+		for j, nu := range at.rows[:i+1] {
+			moves.Row(i)[j] = covariance.At(mu, nu) * products.At(i, j)
+		}
+	}
+	dense.Mirror(moves)
+	dense.AddProduct(projected, 1, at.inverse, at.w, dense.All, threads)
+	dense.AddProduct(b, 1, moves, projected, dense.All, threads)
+	for i := range rows {
+		for j, entry := range a.active {
+			s.moved[entry] += a.Gamma[entry] * a.Gamma[entry] * projected.At(i, j) * b.At(i, j) / unit
+		}
+	}
+	square := dense.New(rows, rows)
+	dense.AddProduct(square, 1, at.inverse, at.inverse, dense.Lower, threads)
+	for i := range rows {
+		s.spent += 2*floats.Dot(moves.Row(i)[:i+1], square.Row(i)[:i+1]) - moves.At(i, i)*square.At(i, i)
+	}
+}
+
+// covarianceOfGains is H⁻¹ - uuᵀ/Σu (lower triangle): that of s at a fixed mean.
 func (f *Fit) covarianceOfGains() (dense.Matrix, error) {
-	if !f.factorPrecision() {
-		return dense.Matrix{}, errSingular
+	u, total, err := f.alongMean()
+	if err != nil {
+		return dense.Matrix{}, err
 	}
-	u := make([]float64, len(f.S))
-	for mu := range u {
-		u[mu] = 1
-	}
-	dense.Solve(f.curved, u)
-	total, covariance := floats.Sum(u), dense.New(len(u), len(u))
+	covariance := dense.New(len(u), len(u))
 	dense.InvertLower(f.curved, runtime.GOMAXPROCS(0))
 	dense.Square(covariance, f.curved, runtime.GOMAXPROCS(0))
 	for mu, v := range u {
 		floats.AddScaled(covariance.Row(mu)[:mu+1], -v/total, u[:mu+1])
 	}
 	return covariance, nil
+}
+
+// alongMean is u = H⁻¹1 (M), along which s moves with its mean, and Σu. It leaves the factor of H in curved.
+func (f *Fit) alongMean() (u []float64, total float64, err error) {
+	if !f.factorPrecision() {
+		return nil, 0, errSingular
+	}
+	u = make([]float64, len(f.S))
+	for mu := range u {
+		u[mu] = 1
+	}
+	dense.Solve(f.curved, u)
+	return u, floats.Sum(u), nil
 }

@@ -53,11 +53,10 @@ const (
 // Sized is a fit with the prior of sizes, begun at what f found; nil for one snapshot, and where no regressor is likelier than none.
 func (f *Fit) Sized() *Fit {
 	_, p := f.read.Dims()
-	of := f.regressors()
-	if f.summed || len(f.Families) > 1 || p == 1 || len(of) == 0 {
+	if f.summed || len(f.Families) > 1 || p == 1 {
 		return nil
 	}
-	n := f.w.Columns
+	n, of := f.w.Columns, f.regressors()
 	next := newFit(f.w, f.read, false)
 	next.beginAt(f, 0, 1)
 	next.inheritOffsets(f)
@@ -140,7 +139,6 @@ func (f *Fit) stepSizes() {
 	s, gammas := f.Sizes, f.shared()
 	_, p := f.X.Dims()
 	n := float64(p)
-	f.setDetermined(s.determined)
 	f.setLaw()
 	for i, gamma := range gammas {
 		switch {
@@ -186,7 +184,7 @@ func (f *Fit) sharedSquare(i int) (e float64) {
 	return e
 }
 
-// setLaw fits the law, and the variance about it. z_i, where log Γ_i would go without its prior, is N(m_i, V + 2/d_i) (Fisher scoring). In the first steps the regressors are those of the largest
+// setLaw fits the law, and the variance about it, to what readings determine of sizes now. z_i, where log Γ_i would go without its prior, is N(m_i, V + 2/d_i) (Fisher scoring). In the first steps the regressors are those of the largest
 // likelihood, less what it costs that they are chosen and their coefficients found (Schwarz, "Estimating the dimension of a model", 1978). It reports whether entries determine one.
 func (f *Fit) setLaw() bool {
 	s, gammas := f.Sizes, f.shared()
@@ -244,7 +242,7 @@ type size struct {
 }
 
 // law is that of the largest likelihood, with the variance about it, a step at a time: coefficients are those of least squares, the variance takes a step of Fisher scoring.
-func (t logSizes) law(regressors [][]float64, variance float64) (law []float64, of, likelihood float64) {
+func (t logSizes) law(regressors [][]float64, variance float64) (law []float64, about, likelihood float64) {
 	for range lawSteps {
 		normal, right := mat.NewSymDense(len(regressors), nil), mat.NewVecDense(len(regressors), nil)
 		for j := range regressors {

@@ -287,19 +287,15 @@ func (f *Fit) cavities(anew bool) error {
 
 // integrateGains sets what unknown gains add to variances, and take of tr A⁻¹.
 func (f *Fit) integrateGains() error {
-	if !f.factorPrecision() {
-		return errSingular
+	u, total, err := f.alongMean()
+	if err != nil {
+		return err
 	}
-	ones := make([]float64, len(f.S))
-	for mu := range ones {
-		ones[mu] = 1
-	}
-	dense.Solve(f.curved, ones)
-	total, spent := floats.Sum(ones), make([]float64, len(f.Families))
+	spent := make([]float64, len(f.Families))
 	parallel.Run(len(f.Families), runtime.GOMAXPROCS(0), func(k int) {
 		for _, at := range f.Families[k].patterns {
 			if len(at.rows) > 0 {
-				spent[k] = f.integrateGainsOf(k, at, ones, total)
+				spent[k] = f.integrateGainsOf(k, at, u, total)
 			}
 		}
 	})
