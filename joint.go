@@ -17,7 +17,7 @@ import (
 func solveTogether(ctx context.Context, p *Problem, opt *Options, apart *run) (*Result, error) {
 	found := apart.solver.JointGain()
 	on, off := *opt, *opt
-	on.Joint, off.Joint = solver.JointOn, solver.JointOff
+	on.Joint, on.jointFound, off.Joint = solver.JointOn, true, solver.JointOff
 	together, err := solveOnce(ctx, p, &on)
 	if err != nil || together.oneScene {
 		return together, err

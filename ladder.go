@@ -231,7 +231,7 @@ func (t *tries) together(first *try) error {
 		if a == nil {
 			continue
 		}
-		a.opt.Joint = solver.JointOn
+		a.opt.Joint, a.opt.jointFound = solver.JointOn, true
 		t.count++
 		if err := a.solve(t.ctx, t.count); t.ctx.Err() != nil {
 			return t.ctx.Err()

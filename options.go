@@ -79,6 +79,7 @@ type Options struct {
 
 	untilOffsets bool // see [amp.Problem.UntilOffsets]
 	mix          bool
+	jointFound   bool // see [amp.Problem.JointFound]
 
 	given given // what is learned though it was given
 }

@@ -200,3 +200,40 @@ func TestFaultyLearnsFromWhatIsBroken(t *testing.T) {
 		t.Errorf("what was given was learned: %+v", got)
 	}
 }
+
+// Without is what the others of a sensor say if one reading is not there.
+func TestCorrelatedOutputWithoutEachReading(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		y, omega, v := drawSensor(t)
+		p := len(y)
+		if p < 2 {
+			t.Skip()
+		}
+		s := &Sensor{Y: y, Omega: omega, V: make([]float64, p*p), Stats: make([]float64, gainWidth), G: make([]float64, p)}
+		common := rapid.Float64Range(-0.9, 0.9).Draw(t, "correlation")
+		for k := range p {
+			for l := range p {
+				s.V[k*p+l] = common * common * math.Sqrt(v[k]*v[l])
+			}
+			s.V[k*p+k] = v[k]
+		}
+		for _, c := range []Correlated{
+			Gain{Prior: Uniform(0.5, 1.5), NoiseVar: 1e-3},
+			Gain{Prior: LogNormal(1, 0.2, 0.5, 1.5), NoiseVar: 1e-3},
+			AWGN{NoiseVar: 1e-3, S: []float64{0.8}},
+		} {
+			s.Without = make([]float64, p)
+			c.OutputCorrelated(s)
+			without := s.Without
+			s.Without = nil
+			for k, read := range y {
+				y[k] = math.NaN()
+				c.OutputCorrelated(s)
+				y[k] = read
+				if math.Abs(without[k]-s.LogZ) > 1e-9*(1+math.Abs(s.LogZ)) {
+					t.Fatalf("%T: log Z without reading %d is %g, computed anew %g", c, k, without[k], s.LogZ)
+				}
+			}
+		}
+	})
+}

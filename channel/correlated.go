@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/calamp/calamp/internal/cholesky"
 	"github.com/calamp/calamp/internal/parallel"
@@ -46,6 +47,9 @@ type Sensor struct {
 	Phase         float64   // out, as in [Block]
 	Quadratic     float64   // out, ωᵀD⁻¹ω
 	Broken        float64   // out, as in [Block]
+
+	// Without is LogZ without each of the readings that are present (P, out, of real ones); nil where it is not asked for.
+	Without []float64
 }
 
 // NewSensor allocates a sensor with p signals for c.
@@ -57,6 +61,7 @@ func NewSensor(c Channel, p int) *Sensor {
 // inner holds D⁻¹y and D⁻¹ω for the readings that are present, D = V + Δ.
 type inner struct {
 	present          []int
+	stats, moments   []float64 // of the sensor without each of its readings
 	factor, inverse  []float64 // of D, and D⁻¹
 	y, omega, dy, dw []float64
 	logDet           float64 // of 2πD
@@ -78,7 +83,7 @@ func (in *inner) invert(s *Sensor, noise, gain float64) (ok bool) {
 		}
 	}
 	n := len(in.present)
-	if n == 0 {
+	if in.logDet = 0; n == 0 {
 		return false
 	}
 	in.factor = in.factor[:0]
@@ -89,6 +94,7 @@ func (in *inner) invert(s *Sensor, noise, gain float64) (ok bool) {
 		in.factor[i*n+i] += noise
 	}
 	if !cholesky.Factor(in.factor, n) {
+		in.present, in.y, in.omega = in.present[:0], in.y[:0], in.omega[:0]
 		return false
 	}
 	// The condition of D is of order one (P variances of one sensor), so a
@@ -96,7 +102,7 @@ func (in *inner) invert(s *Sensor, noise, gain float64) (ok bool) {
 	in.dy, in.dw = append(in.dy[:0], in.y...), append(in.dw[:0], in.omega...)
 	cholesky.Solve(in.factor, in.dy)
 	cholesky.Solve(in.factor, in.dw)
-	if s.DG != nil {
+	if s.DG != nil || s.Without != nil {
 		in.inverse = append(in.inverse[:0], in.factor...)
 		cholesky.Inverse(in.inverse, in.factor, n)
 	}
@@ -126,15 +132,13 @@ func (c Gain) OutputCorrelated(s *Sensor) {
 	s.Quadratic = 0
 	s.inherit()
 	stats := c.Prior.of(s.Stats, 0)
-	tau, shift := stats[precision], stats[field]
+	past := *stats
 	ok := in.invert(s, c.NoiseVar, 1)
-	logDet := 0.0
 	if ok {
 		stats[precision] += cholesky.Dot(in.y, in.dy)
 		stats[field] += cholesky.Dot(in.y, in.dw)
 		stats[readings] += float64(len(in.present))
 		s.Quadratic = cholesky.Dot(in.omega, in.dw)
-		logDet = in.logDet
 	}
 	var logMass, mean, variance [1]float64
 	c.Prior.posteriors(logMass[:], mean[:], variance[:], s.Stats, 1)
@@ -142,7 +146,35 @@ func (c Gain) OutputCorrelated(s *Sensor) {
 	if ok {
 		in.derivatives(s, s.S, s.SVar)
 	}
-	s.LogZ = logMass[0] + s.S*(shift-0.5*tau*s.S) + c.Prior.logWeight(s.S) - c.Prior.logMass() - 0.5*(in.square(s)+logDet)
+	s.LogZ = c.logZ(logMass[0], s.S, in.square(s.S)+in.logDet, &past)
+	if s.Without != nil {
+		c.without(s, in, &past)
+	}
+}
+
+// logZ is log Z_out of a sensor whose posterior has that mean and mass about it; rest is (ŝy-ω)ᵀD⁻¹(ŝy-ω) + log det 2πD.
+func (c *Gain) logZ(logMass, mean, rest float64, past *[gainWidth]float64) float64 {
+	return logMass + mean*(past[field]-0.5*past[precision]*mean) + c.Prior.logWeight(mean) - c.Prior.logMass() - 0.5*rest
+}
+
+// without sets [Sensor.Without]. Where d is column i of D⁻¹, the inverse without row and column i is what the others have of D⁻¹ - ddᵀ/d_i, and its determinant is d_i det D.
+func (c *Gain) without(s *Sensor, in *inner, past *[gainWidth]float64) {
+	n := len(in.present)
+	in.stats = in.stats[:0]
+	for i := range n {
+		in.stats = append(in.stats, s.Stats...)
+		stats, d := c.Prior.of(in.stats, i), in.inverse[i*n+i]
+		stats[precision] -= in.dy[i] * in.dy[i] / d
+		stats[field] -= in.dy[i] * in.dw[i] / d
+		stats[readings]--
+	}
+	in.moments = slices.Grow(in.moments[:0], 3*n)[:3*n]
+	masses, means, variances := in.moments[:n], in.moments[n:2*n], in.moments[2*n:]
+	c.Prior.posteriors(masses, means, variances, in.stats, 1)
+	for i, k := range in.present {
+		g, d := means[i]*in.dy[i]-in.dw[i], in.inverse[i*n+i]
+		s.Without[k] = c.logZ(masses[i], means[i], in.square(means[i])-g*g/d+in.logDet+math.Log(d/(2*math.Pi)), past)
+	}
 }
 
 // inherit begins the statistics with those of the past.
@@ -151,10 +183,10 @@ func (s *Sensor) inherit() {
 	copy(s.Stats, s.Past)
 }
 
-// square is (ŝy - ω)ᵀ D⁻¹ (ŝy - ω), from g.
-func (in *inner) square(s *Sensor) (sum float64) {
-	for i, k := range in.present {
-		sum += (s.S*in.y[i] - in.omega[i]) * s.G[k]
+// square is (sy-ω)ᵀ D⁻¹ (sy-ω).
+func (in *inner) square(gain float64) (sum float64) {
+	for i, y := range in.y {
+		sum += (gain*y - in.omega[i]) * (gain*in.dy[i] - in.dw[i])
 	}
 	return sum
 }
@@ -190,10 +222,14 @@ func (c AWGN) OutputCorrelated(s *Sensor) {
 	if !in.invert(s, c.NoiseVar, s.S) {
 		return
 	}
-	residual := 0.0
-	for i, y := range in.y {
-		residual += (y - in.omega[i]) * (in.dy[i] - in.dw[i])
-	}
-	s.LogZ = float64(len(in.present))*math.Log(s.S) - 0.5*(residual+in.logDet)
+	count, rest := float64(len(in.present)), in.square(1)+in.logDet
+	s.LogZ = count*math.Log(s.S) - 0.5*rest
 	in.derivatives(s, 1, 0)
+	if s.Without == nil {
+		return
+	}
+	for i, k := range in.present {
+		g, d := in.dy[i]-in.dw[i], in.inverse[i*len(in.present)+i]
+		s.Without[k] = (count-1)*math.Log(s.S) - 0.5*(rest-g*g/d+math.Log(d/(2*math.Pi)))
+	}
 }

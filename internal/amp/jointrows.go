@@ -40,6 +40,7 @@ type jointRows struct {
 	delta  float64
 	change float64 // of the hyperparameters, in standard errors
 	asked  bool    // whether rows differ in size
+	found  bool    // see [Problem.JointFound]
 
 	brightness  []float64 // see [Solver.OneScene]
 	ifUnsettled []float64 // what it is if the run does not settle
@@ -565,6 +566,10 @@ func (e *jointRows) After(s *Solver, l *Line) Verdict {
 	if e.field == nil { // no step has come that far
 		return Unfinished
 	}
+	if e.found && looksAt(l.Index) && s.JointGain() < DecidedApart {
+		s.limit = s.Iterations
+		return Unfinished
+	}
 	e.change = e.rows.Refit(e.learns, refitJoint)
 	e.adopt()
 	if !e.asked && e.calibration != nil && e.columns == 1 {
@@ -703,13 +708,17 @@ func (e *jointRows) MeanV() (v, off float64) {
 	return v, v * float64(e.P) * off / max(1, pairs)
 }
 
-// evidenceOf is log Z_out of a sensor in order with these readings, of which some may be missing, and writes its statistics.
-func (e *jointRows) evidenceOf(mu int, y, stats []float64) float64 {
+// evidenceOf is log Z_out of a sensor in order with these readings, of which some may be missing, and writes its statistics. It sets without, if not nil, to what that is without
+// each of them, NaN where it is beyond double precision.
+func (e *jointRows) evidenceOf(mu int, y, stats, without []float64) float64 {
 	s := e.sensors.Get()
 	defer e.sensors.Put(s)
 	e.present(s, mu, y)
 	alone := *s
-	alone.DG = nil
+	alone.DG, alone.Without = nil, without
+	for k := range without {
+		without[k] = math.NaN()
+	}
 	channel.InOrder(e.model.Channel).(channel.Correlated).OutputCorrelated(&alone)
 	copy(stats, alone.Stats)
 	return alone.LogZ
@@ -797,12 +806,16 @@ func (p *JointTest) Begin(*Solver) { p.Gain, p.Ends = 0, false }
 
 // After implements [Part].
 func (p *JointTest) After(s *Solver, l *Line) Verdict {
-	for t := firstJointTest; t <= l.Index; t *= 2 {
-		if t == l.Index {
-			return p.look(s)
-		}
+	if looksAt(l.Index) {
+		return p.look(s)
 	}
 	return GoOn
+}
+
+// looksAt reports whether fields are looked at after so many iterations.
+func looksAt(index int) bool {
+	doublings := index / firstJointTest
+	return index%firstJointTest == 0 && doublings&(doublings-1) == 0 && index > 0
 }
 
 // AtFixedPoint implements [Part].

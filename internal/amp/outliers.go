@@ -39,6 +39,7 @@ type outliers struct {
 	// Of the sensor that is looked at.
 	block   channel.Block // of all its readings
 	removed []bool        // P, those that are taken out of it
+	without []float64     // P, evidence of the readings that are left without each of them; nil where covariances are not followed
 }
 
 const (
@@ -91,6 +92,9 @@ func (p *outliers) Begin(s *Solver) {
 		p.odds[j] = math.Inf(-1)
 	}
 	p.block, p.removed = *channel.NewBlock(e.model.Channel, 1, e.Each), make([]bool, e.Each)
+	if e.correlated != nil {
+		p.without = make([]float64, e.Each)
+	}
 	p.typical = channel.TypicalSquare(p.y, e.Each)
 	p.off, p.settled, p.next = false, false, firstLook
 	if p.rate = p.given; p.rate == 0 {
@@ -244,7 +248,7 @@ func (p *outliers) outside(s *State, mu int) bool {
 	if s.calibration == nil {
 		return false
 	}
-	p.evidence(s, mu)
+	p.evidence(s, mu, nil)
 	return math.Abs(s.calibration.Excess(p.block.Stats)) > outsideBy
 }
 
@@ -321,16 +325,14 @@ func LogOutlier(rate, typical, square float64, columns int) float64 {
 // worst of these, -1 where there is none.
 func (p *outliers) judge(s *State, mu int) (worst int) {
 	worst = -1
-	all := p.evidence(s, mu)
+	all := p.evidence(s, mu, p.without)
 	for k := range s.Each {
 		j := mu*s.Each + k
 		if !p.candidate(s, j) {
 			p.odds[j] = math.Inf(-1)
 			continue
 		}
-		p.removed[k] = !p.removed[k]
-		own := all - p.evidence(s, mu)
-		p.removed[k] = !p.removed[k]
+		own := all - p.other(s, mu, k)
 		if math.IsNaN(own) { // both are beyond double precision, by another's fault
 			own = 0
 		}
@@ -346,8 +348,18 @@ func (p *outliers) judge(s *State, mu int) (worst int) {
 	return worst
 }
 
-// evidence is log Z_out of sensor mu without the readings that are removed.
-func (p *outliers) evidence(s *State, mu int) float64 {
+// other is the evidence of sensor mu with reading k removed in place of left, or left in place of removed.
+func (p *outliers) other(s *State, mu, k int) float64 {
+	if p.without != nil && !p.removed[k] {
+		return p.without[k]
+	}
+	p.removed[k] = !p.removed[k]
+	defer func() { p.removed[k] = !p.removed[k] }()
+	return p.evidence(s, mu, nil)
+}
+
+// evidence is log Z_out of sensor mu without the readings that are removed. It sets without, if not nil, to those without one more.
+func (p *outliers) evidence(s *State, mu int, without []float64) float64 {
 	b, from, to := &p.block, mu*s.Each, (mu+1)*s.Each
 	b.First = mu
 	copy(b.Omega, s.Omega[from:to])
@@ -360,7 +372,7 @@ func (p *outliers) evidence(s *State, mu int) float64 {
 		}
 	}
 	if s.correlated != nil {
-		if z := s.correlated(mu, b.Y, b.Stats); !math.IsNaN(z) {
+		if z := s.correlated(mu, b.Y, b.Stats, without); !math.IsNaN(z) {
 			return z
 		}
 		return math.Inf(-1)

@@ -64,6 +64,9 @@ type Problem struct {
 	// Joint says whether signals belong together (see [jointRows]).
 	Joint solver.Joint
 
+	// JointFound says that it was fields of independent signals that asked for joint rows: the run ends where its own are decided against them.
+	JointFound bool
+
 	// Mix says that steps are mixed with earlier ones (see [mixing]).
 	Mix bool
 
@@ -321,6 +324,7 @@ func (b *planner) build() (*Solver, error) {
 		return s, b.makeParts(s)
 	case b.joint():
 		rows := newJointRows(state, rowsFrom, rowsLearn, b.Variance != solver.Scalar)
+		rows.found = b.JointFound
 		s.Iteration, s.Parts = rows, append(s.Parts, rows)
 	case b.full():
 		s.Iteration = newFull(state)

@@ -101,13 +101,13 @@ type modelState struct {
 	// all are equally large.
 	Amplitude []float64
 
-	network       *layers.Node                             // what signals come out of (see [planner.network]); nil where entries are independent
-	networkScales bool                                     // signals of another scale are those of latents of another scale
-	displaced     *Displacements                           // whose rows of W move; nil where none does
-	follows       *MatrixErrors                            // whose excess follows the signals; nil where none does
-	typicalRow    float64                                  // the squared norm of a typical row of W, where a prior is learned
-	correlated    func(mu int, y, stats []float64) float64 // log Z_out of a sensor where covariances are followed; nil elsewhere (see [jointRows])
-	steadied      func(ratio float64) float64              // the factor of a step of the noise, for what the residuals say; nil where it is that
+	network       *layers.Node                                      // what signals come out of (see [planner.network]); nil where entries are independent
+	networkScales bool                                              // signals of another scale are those of latents of another scale
+	displaced     *Displacements                                    // whose rows of W move; nil where none does
+	follows       *MatrixErrors                                     // whose excess follows the signals; nil where none does
+	typicalRow    float64                                           // the squared norm of a typical row of W, where a prior is learned
+	correlated    func(mu int, y, stats, without []float64) float64 // log Z_out of a sensor where covariances are followed; nil elsewhere (see [jointRows])
+	steadied      func(ratio float64) float64                       // the factor of a step of the noise, for what the residuals say; nil where it is that
 }
 
 // ledger is how a run goes on, and what its parts tell each other.
