@@ -412,6 +412,17 @@ func positiveScenes(t *testing.T, seed uint64, m, p int, change float64) (op *op
 	return op, y, calamp.Truth{X: x, S: s}
 }
 
+// Of sixty scenes that change by 10 % a row of half a percent of the usual brightness was taken for zero, since rows have a mean by chance and its part in them was one for all sizes. Gains took up what the row has in all
+// scenes, with 74 % of s inside and exit 0.
+func TestSmallRowIsFound(t *testing.T) {
+	c := jointCase{n: 200, p: 60, alpha: 0.7, density: 0.2, common: 1, shared: 1, noise: 2e-7, change: 0.1}
+	r, truth := c.solve(t, 6)
+	s, x := covered(r, truth, r.Score(truth).Scale)
+	if r.Status != calamp.Converged || r.Support[102] < 0.99 || s < 0.9 || x < 0.9 {
+		t.Errorf("%v, small row there with %.3f, 95 %% intervals hold %.3f of s and %.3f of x", r.Status, r.Support[102], s, x)
+	}
+}
+
 // Sixty scenes that change by 10 % or not at all are found to belong together by the default way. Those that do not change had only-noise, with signals integrated out, since so many were not asked.
 func TestManyScenesBelongTogether(t *testing.T) {
 	tests.Long(t)

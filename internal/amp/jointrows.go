@@ -643,7 +643,7 @@ func (e *jointRows) sizesDiffer(s *Solver) Verdict {
 	if !(gain > LeastJointGain) {
 		return GoOn
 	}
-	e.rows.Prior.Sizes, s.Reach = shape, jointReach
+	e.rows.Prior, s.Reach = e.rows.Prior.Sized(shape), jointReach
 	s.damping.begin(s.startDamping)
 	return Disturbed
 }

@@ -35,10 +35,10 @@ func (r *Rows) Refit(learns Learns, step float64) (change float64) {
 		return change
 	}
 	mean := make([]float64, p)
-	if learns.Mean {
+	if learns.Mean && q.Sizes == 0 {
 		for k := range mean {
-			mean[k] = r.first[k] / r.precision
-			change = max(change, math.Abs(mean[k]-q.Mean[k])*math.Sqrt(r.precision/max(q.Cov[k*p+k], math.SmallestNonzeroFloat64)))
+			mean[k] = r.first[k] / r.count
+			change = max(change, math.Abs(mean[k]-q.Mean[k])*math.Sqrt(r.count/max(q.Cov[k*p+k], math.SmallestNonzeroFloat64)))
 			q.Mean[k] += step * (mean[k] - q.Mean[k])
 		}
 	}
@@ -48,7 +48,7 @@ func (r *Rows) Refit(learns Learns, step float64) (change float64) {
 	covariance := make([]float64, p*p)
 	for k := range p {
 		for l := range p {
-			covariance[k*p+l] = r.second[k*p+l]/r.count - q.Mean[k]*r.first[l]/r.count - r.first[k]/r.count*q.Mean[l] + r.precision/r.count*q.Mean[k]*q.Mean[l]
+			covariance[k*p+l] = (r.second[k*p+l]-q.Mean[k]*r.first[l]-r.first[k]*q.Mean[l])/r.count + q.Mean[k]*q.Mean[l]
 		}
 	}
 	values := r.count * float64(r.Columns) // that each entry of R is estimated from

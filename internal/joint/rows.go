@@ -22,7 +22,7 @@ type Prior struct {
 	Density float64   // ρ, in (0, 1]
 	Mean    []float64 // m, P
 	Cov     []float64 // R, P×P, positive semidefinite: of any rank
-	Sizes   float64   // κ: rows have the covariances tR, t gamma-distributed with this shape; 0 where all have R (see [sizes])
+	Sizes   float64   // κ: rows have the covariances tR and no mean, t gamma-distributed with this shape; 0 where all have R (see [sizes])
 }
 
 // Isotropic is the prior of p signals that share their support and nothing else.
@@ -61,8 +61,8 @@ type Rows struct {
 	// tr Σ_i⁻¹(C_i + (x̂_i-λ_i)(x̂_i-λ_i)ᵀ).
 	LogMass, Pull, Square []float64
 
-	// Sums over rows that are not zero, by which hyperparameters are learned: Σ π, and Σ π/t, Σ π/t µ and Σ π/t (S + µµᵀ), t being the sizes of rows.
-	count, precision  float64
+	// Sums over rows that are not zero, by which hyperparameters are learned: Σ π, Σ π/t µ and Σ π/t (S + µµᵀ), t being the sizes of rows.
+	count             float64
 	away, awaySquared float64 // Σ π d and Σ π d² of the distances d of rows (see [basis.distance])
 	first, second     []float64
 	within            []float64 // P, Σ π/t S, in the basis of the latest Update
@@ -77,7 +77,7 @@ type Rows struct {
 
 // sums are those of a chunk of rows, in the basis of the latest Update.
 type sums struct {
-	count, precision  float64
+	count             float64
 	away, awaySquared float64
 	first             []float64 // P, Σ π/t µ
 	within            []float64 // P, Σ π/t S
@@ -312,7 +312,7 @@ func (r *Rows) sum(w *sums, from, n int) {
 			}
 		}
 	}
-	w.scaled, w.doubted, w.precision = there, doubted, w.count
+	w.scaled, w.doubted = there, doubted
 	copy(w.within, w.inside)
 }
 
@@ -348,7 +348,7 @@ func (r *Rows) effective() float64 {
 }
 
 func (w *sums) clear() {
-	w.count, w.precision, w.away, w.awaySquared = 0, 0, 0, 0
+	w.count, w.away, w.awaySquared = 0, 0, 0
 	for _, v := range [][]float64{w.first, w.within, w.inside, w.second, w.between, w.counts} {
 		clear(v)
 	}
@@ -369,7 +369,7 @@ const absent = 1e-20
 // collect adds the chunks up, in order, and turns the sums back: Σ C = T [Σ πS + Σ π(1-π) µµᵀ] Tᵀ.
 func (r *Rows) collect() {
 	p := r.P
-	r.count, r.precision, r.away, r.awaySquared = 0, 0, 0, 0
+	r.count, r.away, r.awaySquared = 0, 0, 0
 	clear(r.first)
 	clear(r.counts)
 	within, second, between := r.within, make([]float64, p*p), make([]float64, p*p)
@@ -378,7 +378,6 @@ func (r *Rows) collect() {
 	for c := range r.chunks {
 		w := &r.chunks[c]
 		r.count += w.count
-		r.precision += w.precision
 		r.away += w.away
 		r.awaySquared += w.awaySquared
 		add(r.counts, w.counts)

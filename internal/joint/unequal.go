@@ -58,7 +58,6 @@ func (r *Rows) UpdateUnequal(lambda, sigma []float64) {
 	for c := range r.chunks {
 		w := &r.chunks[c]
 		r.count += w.count
-		r.precision = r.count
 		add(r.first, w.first)
 		add(r.second, w.second)
 		add(within, w.between)
