@@ -16,10 +16,16 @@ const (
 	// then off by a ninth of that at most: the differences of sixth order are 1/20 and 5/1024.
 	smoothColumns = 0.1
 
-	// placePrecision is that of a place which is uniform between the middles to both neighbours. Of directions with less information nothing is learned.
+	// mostTurned is how far, in radians, phases of columns are followed from one to the next: at π two ways are as far.
+	mostTurned = 0.75 * math.Pi
+
+	// placePrecision is that of a place which is uniform between the middles to both neighbours, and the least there is: what readings do not determine of places is in the errors of gains all the same.
 	placePrecision = 12
 
-	// longestMove bounds a step of a place.
+	// Of a shift of all places, which slopes of gains' phases undo, the evidence hardly knows anything: along a line its information is -0.2 to 0.02, where two places of eight antennas have 36. It is a convention.
+	shiftPrecision = 1
+
+	// longestMove bounds a step of a place, which is halved where the next one leads back: beyond a maximum that is not that of a parabola, steps would change between two places for ever.
 	longestMove = 0.25
 
 	// handsOver is how far beyond the middle between two columns an entry is handed over from one to the other.
@@ -35,20 +41,23 @@ type places struct {
 
 	slope       [][]complex128 // of each, the derivative of the column (M)
 	information *mat.SymDense  // of places, with gains and signals integrated out
-	covariance  *mat.SymDense  // the inverse, of directions that are determined
+	covariance  *mat.SymDense  // the inverse, at most that of places between the middles to both neighbours
 	gains       dense.Matrix   // how gains follow places: the change of t for one of each, a row each
 	promised    float64        // by the latest step
 	volume      float64        // the logarithm of the integral over places
+	latest      []float64      // step
+	longest     float64        // that a step may be
 }
 
-// neighbours are six columns about a place, each turned by a phase that makes it most like the middle one: the phase of a column is that of its entry.
+// neighbours are columns about a place, each turned by a phase that makes it most like the middle one: the phase of a column is that of its entry.
 type neighbours struct {
 	first   int // index of the first, relative to the column
 	columns [][]complex128
+	logs    bool // the columns are logarithms of those of W
 }
 
 // near are the columns from first to last about column i, nil where W has no such columns: each is turned by the phase that makes it most like its neighbour towards i. The last column is a neighbour of the first
-// where these follow the same curve.
+// where these follow the same curve. They are logarithms where those say better what column i is: the size and the phase of a wave are smooth where directions are so far apart that the wave is not.
 func (f *Complex) near(w func(mu, i int) complex128, i, first, last int) *neighbours {
 	out := &neighbours{first: first, columns: make([][]complex128, last-first+1)}
 	for _, step := range []int{1, -1} {
@@ -74,7 +83,50 @@ func (f *Complex) near(w func(mu, i int) complex128, i, first, last int) *neighb
 			out.columns[l-first], towards = column, column
 		}
 	}
+	if logs := out.logarithms(); logs != nil && logs.misses() < out.misses() {
+		return logs
+	}
 	return out
+}
+
+// logarithms are those of the columns, with phases that are followed from the middle one on; nil where entries are zero, or turn so far from one column to the next that they might have turned the other way.
+func (b *neighbours) logarithms() *neighbours {
+	out := &neighbours{first: b.first, logs: true, columns: make([][]complex128, len(b.columns))}
+	for j, column := range b.columns {
+		out.columns[j] = make([]complex128, len(column))
+		for mu, v := range column {
+			if v == 0 {
+				return nil
+			}
+			out.columns[j][mu] = complex(math.Log(cmplx.Abs(v)), 0)
+		}
+	}
+	for mu, v := range b.middle() {
+		out.middle()[mu] = cmplx.Log(v)
+		for _, step := range []int{1, -1} {
+			for j := step - b.first; 0 <= j && j < len(b.columns); j += step {
+				turned := cmplx.Phase(b.columns[j][mu] / b.columns[j-step][mu])
+				if math.Abs(turned) > mostTurned {
+					return nil
+				}
+				out.columns[j][mu] += complex(0, imag(out.columns[j-step][mu])+turned)
+			}
+		}
+	}
+	return out
+}
+
+func (b *neighbours) middle() []complex128 { return b.columns[-b.first] }
+
+// misses is how far the middle column is from what the others say, relative to its norm.
+func (b *neighbours) misses() float64 {
+	said, _ := b.column(0, true)
+	is, _ := b.column(0, false)
+	off, norm := 0.0, 0.0
+	for mu, v := range is {
+		off, norm = off+square(said[mu]-v), norm+square(v)
+	}
+	return math.Sqrt(off / norm)
 }
 
 // column is the polynomial through the neighbours at place d, and its derivative. That of the middle one is left out where without is set.
@@ -98,6 +150,12 @@ func (b *neighbours) column(d float64, without bool) (value, slope []complex128)
 			slope[mu] += complex(derivative, 0) * v
 		}
 	}
+	if b.logs {
+		for mu := range value {
+			value[mu] = cmplx.Exp(value[mu])
+			slope[mu] *= value[mu]
+		}
+	}
 	return value, slope
 }
 
@@ -107,15 +165,7 @@ func (f *Complex) smooth(w func(mu, i int) complex128, i int) bool {
 		return false
 	}
 	about := f.near(w, i, -3, 3)
-	if about == nil {
-		return false
-	}
-	said, _ := about.column(0, true)
-	off, norm := 0.0, 0.0
-	for mu, v := range said {
-		off, norm = off+square(v-w(mu, i)), norm+square(w(mu, i))
-	}
-	return off <= smoothColumns*smoothColumns*norm
+	return about != nil && about.misses() <= smoothColumns
 }
 
 // Between is a fit, for more steps, of entries that may lie between columns of W, begun at this one: of entries that are larger than both neighbours, whose columns follow a smooth curve, the place is learned. It is nil
@@ -237,7 +287,7 @@ func (p *places) logVolume() float64 {
 	return p.volume
 }
 
-// settle takes what gains have off the information, and moves places along all directions that are determined.
+// settle takes what gains have off the information, and moves places.
 func (p *places) settle(f *Complex, gradient []float64) {
 	count, rows := len(p.columns), p.gains.Rows
 	follow := dense.New(count, rows)
@@ -265,9 +315,10 @@ func (p *places) settle(f *Complex, gradient []float64) {
 	eigen.VectorsTo(&vectors)
 	step := make([]float64, count)
 	for a, value := range eigen.Values(nil) {
-		if value <= placePrecision {
+		if value < shiftPrecision {
 			continue
 		}
+		value = max(value, placePrecision)
 		direction := mat.Col(nil, a, &vectors)
 		along := floats.Dot(direction, gradient)
 		floats.AddScaled(step, along/value, direction)
@@ -275,9 +326,7 @@ func (p *places) settle(f *Complex, gradient []float64) {
 		p.promised += 0.5 * along * along / value
 		p.volume += 0.5 * math.Log(2*math.Pi/value)
 	}
-	if longest := floats.Norm(step, math.Inf(1)); longest > longestMove {
-		floats.Scale(longestMove/longest, step)
-	}
+	p.bound(step)
 	for j := range p.at {
 		p.at[j] += step[j]
 		if whole := math.Round(p.at[j]); math.Abs(p.at[j]) > 0.5+handsOver {
@@ -286,6 +335,23 @@ func (p *places) settle(f *Complex, gradient []float64) {
 		p.at[j] = min(max(p.at[j], -1), 1)
 		f.setPlace(j)
 	}
+}
+
+// bound makes a step as long as may be: half as long as the latest where it leads back.
+func (p *places) bound(step []float64) {
+	longest := floats.Norm(step, math.Inf(1))
+	switch {
+	case p.latest == nil:
+		p.longest = longestMove
+	case floats.Dot(step, p.latest) < 0:
+		p.longest = 0.5 * min(p.longest, longest)
+	default:
+		p.longest = min(2*p.longest, longestMove)
+	}
+	if longest > p.longest {
+		floats.Scale(p.longest/longest, step)
+	}
+	p.latest = step
 }
 
 // handOver makes an entry that has come nearer to another column one of that. An entry that had its place there gets the column that is left, unless it is the larger one.

@@ -153,3 +153,28 @@ func TestPlaces(t *testing.T) {
 		t.Error("places between columns of a random W")
 	}
 }
+
+// TestCoarseColumns: waves whose phases turn by 1.5 radian from one column to the next are known between these by their logarithms, and those that turn by 2.5 are not.
+func TestCoarseColumns(t *testing.T) {
+	const m, between = 16, 10.4
+	for _, n := range []int{40, 24} {
+		w, y, _, _ := circle(m, n, 4, false, 3)
+		f := jointFit(m, n, w, y, nil)
+		if is := f.smooth(w, 10); is != (n == 40) {
+			t.Errorf("%d columns: smooth %v", n, is)
+		}
+		if n != 40 {
+			continue
+		}
+		column, _ := f.near(w, 10, -2, 3).column(between-10, false)
+		var along complex128
+		truth := make([]complex128, m)
+		for mu := range truth {
+			truth[mu] = cmplx.Rect(1/math.Sqrt(m), 3*math.Pi*math.Cos(2*math.Pi*(float64(mu)/m-between/float64(n))))
+			along += cmplx.Conj(column[mu]) * truth[mu]
+		}
+		if off := 1 - cmplx.Abs(along); off > 1e-6 {
+			t.Errorf("a column between two: 1 - correlation is %g", off)
+		}
+	}
+}
