@@ -165,7 +165,7 @@ func (r *Rows) chunk(c int) {
 	} else {
 		r.posteriorsOfSizes(w, from, n)
 	}
-	w.products(p)
+	w.products(p, r.basis.parts())
 
 	// x̂ = πµ, and C_kk = Σ_l T_kl² πS_l + π(1-π) (Tµ)_k².
 	x, v := r.columns(r.X, from, n), r.columns(r.C, from, n)
@@ -355,11 +355,16 @@ func (w *sums) clear() {
 	w.scaled, w.doubted, w.of = w.scaled[:0], w.doubted[:0], w.of[:0]
 }
 
-// products sets the sums that are products of the vectors that were listed.
-func (w *sums) products(p int) {
+// products sets the sums that are products of the vectors that were listed, which are zero outside of these parts.
+func (w *sums) products(p int, parts [][2]int) {
 	for _, c := range []struct{ sum, rows []float64 }{{w.second, w.scaled}, {w.between, w.doubted}} {
-		rows := dense.Of(c.rows, len(c.rows)/p, p)
-		dense.AddProduct(dense.Of(c.sum, p, p), 1, rows.T(), rows, dense.All, 1)
+		count := len(c.rows) / p
+		rows, sum := dense.Of(c.rows, count, p), dense.Of(c.sum, p, p)
+		for _, a := range parts {
+			for _, b := range parts {
+				dense.AddProduct(sum.Part(a[0], a[1], b[0], b[1]), 1, rows.Part(0, count, a[0], a[1]).T(), rows.Part(0, count, b[0], b[1]), dense.All, 1)
+			}
+		}
 	}
 }
 

@@ -175,8 +175,11 @@ func (r *Rows) sumOfSizes(w *sums, from, i, n int, pi float64) {
 // spread adds to variances what the means of different sizes of a row differ in: the vectors that were listed with it.
 func (r *Rows) spread(w *sums, from int) {
 	p := r.P
-	turned := make([]float64, len(w.doubted))
-	dense.Product(dense.Of(turned, len(w.of), p), dense.Of(w.doubted, len(w.of), p), dense.Of(r.basis.to, p, p).T())
+	count, turned := len(w.of), make([]float64, len(w.doubted))
+	for _, part := range r.basis.parts() { // they are zero outside
+		a, b := part[0], part[1]
+		dense.AddProduct(dense.Of(turned, count, p), 1, dense.Of(w.doubted, count, p).Part(0, count, a, b), dense.Of(r.basis.to, p, p).Part(0, p, a, b).T(), dense.All, 1)
+	}
 	for at, i := range w.of {
 		if i < 0 {
 			continue
