@@ -113,20 +113,27 @@ func TestLongCodesOfLargerProblems(t *testing.T) {
 	wide := fine
 	wide.Gain = channel.Uniform(0.5, 1.5)
 	signs := teacher.Teacher{N: 400, M: 1600, P: 10, Signal: prior.GaussBernoulli{Density: 0.1, SignalVar: 4}, Gain: channel.Uniform(0.7, 1.3), NoiseVar: 1e-3}
-	const seeds = 3
+	seeds := seedCount(3)
 	table := tables.New(t, "", "readings", "N", "error of x", "of SE", "error of s", "of SE", "x inside 95 %", "s inside 95 %")
 	for _, c := range []struct {
 		name  string
 		te    teacher.Teacher
 		codes channel.Codes
 	}{
+		{"4 bits", fine, channel.Codes{Prior: fine.Gain, NoiseVar: fine.NoiseVar, Step: 0.25, Saturation: 1.75}},
 		{"6 bits, s in [0.5, 1.5]", wide, channel.Codes{Prior: wide.Gain, NoiseVar: wide.NoiseVar, Step: 1. / 16, Saturation: 31. / 16}},
 		{"8 bits", fine, channel.Codes{Prior: fine.Gain, NoiseVar: fine.NoiseVar, Step: 1. / 64, Saturation: 127. / 64}},
 		{"sign about 0.3", signs, channel.Codes{Prior: signs.Gain, NoiseVar: signs.NoiseVar, Threshold: 0.3}},
 		{"sign about 0.6", signs, channel.Codes{Prior: signs.Gain, NoiseVar: signs.NoiseVar, Threshold: 0.6}},
 	} {
-		seX, seS := predicted(t, c.te, c.codes)
-		var x, s, inX, inS float64
+		se, err := evolution.FixedPoint(context.Background(), evolution.Model{
+			Signal: c.te.Signal, Gain: c.te.Gain, NoiseVar: c.te.NoiseVar, Alpha: float64(c.te.M) / float64(c.te.N), P: c.te.P, Readings: &evolution.Readings{Sensors: c.codes},
+		}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var x, xx, s, inX, inS float64
+		part := 1 / float64(seeds)
 		for seed := range uint64(seeds) {
 			in, err := c.te.Draw(seed + 1)
 			if err != nil {
@@ -141,9 +148,10 @@ func TestLongCodesOfLargerProblems(t *testing.T) {
 			}
 			m := calamp.Score(res.X, res.S, in.Truth)
 			insideX, insideS := inside(res, in.Truth)
-			x, s, inX, inS = x+m.XMSE/seeds, s+m.SMSE/seeds, inX+100*insideX/seeds, inS+100*insideS/seeds
+			x, xx, s, inX, inS = x+m.XMSE*part, xx+m.XMSE*m.XMSE*part, s+m.SMSE*part, inX+100*insideX*part, inS+100*insideS*part
 		}
-		table.Row("| %s | %d | %.3g | %.2f | %.3g | %.2f | %.1f %% | %.1f %% |", c.name, c.te.N, x, x/seX, s, s/seS, inX, inS)
+		off := math.Sqrt((xx-x*x)/float64(max(seeds-1, 1))) / se.MSEX.Value
+		table.Row("| %s | %d | %.3g | %.2f ± %.2f | %.3g | %.2f | %.1f %% | %.1f %% |", c.name, c.te.N, x, x/se.MSEX.Value, off, s, s/se.MSES.Value, inX, inS)
 	}
 }
 

@@ -46,10 +46,25 @@ func (p *Problem) withRowGains(ctx context.Context, opt *Options, res *Result) (
 		}
 		return found, true
 	}
-	if res.Status == Converged && !res.rowsApart {
+	if res.Status == Converged && !res.rowsApart && tried.res.scattersBeyond(res, p.Sensors) {
 		res.Status, res.Reason = NotConverged, "rows of one sensor have gains of their own, and with a gain for each row there is no answer: "+tried.res.Reason
 	}
 	return res, false
+}
+
+// scattersBeyond reports whether rows scatter by more than error bars of sensors allow: means of a sensor's rows are then off by more than its s is said to be. Outliers that were not found make readings scatter a little.
+func (r *Result) scattersBeyond(sensors *Result, ids []int) bool {
+	found, _ := channel.SmoothOf(r.Calibration.Prior)
+	rows := make([]float64, len(sensors.S))
+	for _, g := range ids {
+		rows[g]++
+	}
+	off, stated := 0.0, 0.0
+	for g, s := range sensors.S {
+		off += found.Scatter * found.Scatter / rows[g]
+		stated += sensors.SVar[g] / (s * s)
+	}
+	return off > stated
 }
 
 // scatterGain is that of the gains of rows, of those in order.
