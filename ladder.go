@@ -175,7 +175,7 @@ func (t *tries) goOn(first *try, further func(*try) *try) (*try, error) {
 			first = free
 		}
 	}
-	if first.settled() && !(first.unexplained() && integrable(first)) || first.res.oneScene && first.res.Status == Converged || first.opt.Algorithm != solver.AutoAlgorithm || tooLong(first) {
+	if first.settled() && !(first.unexplained() && integrable(first)) || first.res.oneScene && first.answers() || first.opt.Algorithm != solver.AutoAlgorithm || tooLong(first) {
 		return first, nil
 	}
 	rungs, free := []func(*try) *try{t.integrated, t.withoutBlamed, further, withoutFaults, t.otherAlgorithm}, hasFreePhases(first)

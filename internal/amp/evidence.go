@@ -192,7 +192,7 @@ func (g *gaussian) End(*Solver) {
 }
 
 // fits are those that are tried one after the other, begun at what is known by then; nil is one that is not. Those with entries that are the same in all snapshots come first,
-// begun at what all snapshots have in common, then with variances that follow columns of W or places of entries, then mixtures that are the same for all entries, of which an entry is the same in all
+// begun at what all snapshots have in common, then with variances that follow columns of W, or places of entries as well, then mixtures that are the same for all entries, of which an entry is the same in all
 // snapshots or not, then sparse priors, of entries as they are and in units of what all snapshots have, and where these two are far apart the latter begun at the former. Where all snapshots have a column of W in
 // common, entries as they are begin with it, and at what the mixture found as well, and shifts of the likeliest are tried; units are not, which were likelier in two of ten, and worse. Where no sparse prior is
 // likelier than Gaussian signals, these are tried with correlated snapshots.
@@ -204,7 +204,8 @@ var fits = []func(g *gaussian) *evidence.Fit{
 		}
 		return fit
 	},
-	func(g *gaussian) *evidence.Fit { return g.best.Sized() },
+	func(g *gaussian) *evidence.Fit { return g.best.Sized(false) },
+	func(g *gaussian) *evidence.Fit { return g.best.Sized(true) },
 	func(g *gaussian) *evidence.Fit {
 		g.gaussian = g.best
 		return g.best.Mix(false)

@@ -205,7 +205,14 @@ func (f *Fit) again(ctx context.Context, y *mat.Dense) (*Fit, error) {
 	if _, err := fit.Learn(ctx, halfSteps); err != nil {
 		return nil, err
 	}
-	if sized := fit.Sized(); sized != nil {
+	for _, places := range []bool{false, true} {
+		if f.Sizes != nil && f.Sizes.Places != places {
+			continue
+		}
+		sized := fit.Sized(places)
+		if sized == nil {
+			continue
+		}
 		if _, err := sized.Learn(ctx, mostSized); err != nil {
 			return nil, err
 		}

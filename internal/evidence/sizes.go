@@ -17,6 +17,7 @@ import (
 type Sizes struct {
 	Variance float64
 	Law      []float64 // a, that of the constant first
+	Places   bool      // whether the law may follow places of entries
 
 	regressors [][]float64   // N each, of which the first is one
 	of         [][][]float64 // that may be chosen
@@ -50,28 +51,31 @@ const (
 	mostSized = 100 // steps of a fit
 )
 
-// Sized is a fit with the prior of sizes, begun at what f found; nil for one snapshot, and where no regressor is likelier than none.
-func (f *Fit) Sized() *Fit {
+// Sized is a fit with the prior of sizes, begun at what f found; nil for one snapshot, and where no regressor is likelier than none. Without places the law is that of columns of W alone:
+// chosen in the first steps, places run away from where columns would have come to rest, so that both are fits of their own.
+func (f *Fit) Sized(places bool) *Fit {
 	_, p := f.read.Dims()
 	if f.summed || len(f.Families) > 1 || p == 1 {
 		return nil
 	}
-	n, of := f.w.Columns, f.regressors()
+	n, of := f.w.Columns, f.regressors(places)
+	if len(of) == 0 {
+		return nil
+	}
 	next := newFit(f.w, f.read, false)
 	next.beginAt(f, 0, 1)
 	next.inheritOffsets(f)
-	next.Sizes = &Sizes{Variance: firstSizes, of: of, line: make([]float64, n), determined: make([]float64, n), moved: make([]float64, n)}
+	next.Sizes = &Sizes{Variance: firstSizes, Places: places, of: of, line: make([]float64, n), determined: make([]float64, n), moved: make([]float64, n)}
 	if next.Solve() != nil || !next.setLaw() || len(next.Sizes.Law) == 1 {
 		return nil
 	}
-	next.Sizes.of = of[1:]
 	next.followLaw()
 	return next
 }
 
-// regressors are those that may be chosen: none but the constant, log |w|² where columns are unequal, and with these the place on a line, the distance from the first entry of a grid, or the places along its sides.
+// regressors are those that may be chosen: log |w|² where columns are unequal, or, with places, none but the constant, log |w|², and with these the place on a line, the distance from the first entry of a grid, or the places along its sides.
 // The first entry then has a size of its own: it is the mean of a scene, and on no power law.
-func (f *Fit) regressors() (of [][][]float64) {
+func (f *Fit) regressors(places bool) (of [][][]float64) {
 	n := f.w.Columns
 	column := func(at func(i int) float64) []float64 {
 		r := make([]float64, n)
@@ -81,16 +85,21 @@ func (f *Fit) regressors() (of [][][]float64) {
 		return r
 	}
 	base := [][]float64{column(func(int) float64 { return 1 })}
-	of = append(of, base)
+	if places {
+		of = append(of, base)
+	}
 	if logs := f.unevenColumns(); logs != nil {
 		base = append(base, logs)
 		of = append(of, base)
 	}
+	if !places {
+		return of
+	}
 	first := make([]float64, n)
 	first[0] = 1
-	with := func(places ...func(i int) float64) {
+	with := func(along ...func(i int) float64) {
 		more := append(slices.Clone(base), first)
-		for _, place := range places {
+		for _, place := range along {
 			more = append(more, column(func(i int) float64 { return math.Log1p(place(i)) }))
 		}
 		of = append(of, more)

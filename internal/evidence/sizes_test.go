@@ -25,7 +25,7 @@ func TestSizesFollowColumns(t *testing.T) {
 	for seed := range uint64(4) {
 		w, y, s, x := smooth(seed, 60, 80, 8, 50)
 		free := learned(t, New(w, y, false), 300)
-		sized := free.Sized()
+		sized := free.Sized(false)
 		if sized == nil {
 			t.Fatal("columns are unequal, and sizes were not tried")
 		}
@@ -60,7 +60,7 @@ func TestSizesCover(t *testing.T) {
 	for seed := range uint64(8) {
 		w, y, s, x := smooth(100+seed, 60, 80, 8, 50)
 		free := learned(t, New(w, y, false), 300)
-		f := learned(t, free.Sized(), mostSized)
+		f := learned(t, free.Sized(false), mostSized)
 		f.Rescale(floats.Sum(s) / floats.Sum(f.S))
 		f.SetFields()
 		variances, err := f.Variances()
@@ -88,7 +88,7 @@ func TestSizesCover(t *testing.T) {
 func TestSizesOfEqualColumns(t *testing.T) {
 	w, y, _, _ := smooth(1, 60, 80, 8, 1e3)
 	f := learned(t, New(w, y, false), 300)
-	if f.Sized() != nil {
+	if f.Sized(false) != nil || f.Sized(true) != nil {
 		t.Error("columns are equal")
 	}
 }
@@ -112,7 +112,7 @@ func TestSizesFollowPlaces(t *testing.T) {
 	for seed := range uint64(seeds) {
 		w, y, s, _ := image(seed, m, side, 4)
 		free := learned(t, New(w, y, false), 300)
-		f := free.Sized()
+		f := free.Sized(true)
 		if f == nil {
 			t.Fatal("coefficients fall, and no law was found")
 		}
