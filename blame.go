@@ -118,7 +118,7 @@ func (t *try) blamingConstant() *try {
 		res.Broken[mu] = 1
 		res.BrokenSensors = append(res.BrokenSensors, channel.BrokenSensor{Sensor: mu, Probability: 1, Fault: channel.Stuck})
 	}
-	slices.SortFunc(res.BrokenSensors, func(a, b channel.BrokenSensor) int { return a.Sensor - b.Sensor })
+	slices.SortFunc(res.BrokenSensors, byPlace)
 	return &own
 }
 
@@ -166,9 +166,12 @@ func (t *try) takeBlame() {
 	}
 	from := t.blamed.res
 	t.res.Warnings = slices.DeleteFunc(t.res.Warnings, func(w Warning) bool { return w.Code == SilentSensor })
-	t.res.Broken, t.res.BrokenSensors, t.res.FaultRate, t.res.Outlier = from.Broken, from.BrokenSensors, from.FaultRate, from.Outlier
+	t.res.Outlier = from.Outlier
 	if len(from.BrokenSensors) > 0 {
-		w := diagnosis.LeftOut(from.BrokenSensors, len(from.Broken))
+		t.res.FaultRate = max(t.res.FaultRate, from.FaultRate)
+		t.res.addBroken(from)
+		t.res.Warnings = slices.DeleteFunc(t.res.Warnings, func(w Warning) bool { return w.Code == SensorBroken })
+		w := diagnosis.LeftOut(t.res.BrokenSensors, len(t.res.Broken))
 		t.res.Warnings = append(t.res.Warnings, Warning{Code: WarningCode(w.Code), Message: w.Message, Sensors: w.Sensors})
 	}
 	for _, w := range from.Warnings {
@@ -177,3 +180,19 @@ func (t *try) takeBlame() {
 		}
 	}
 }
+
+// addBroken adds the sensors that were left out before.
+func (r *Result) addBroken(from *Result) {
+	if r.Broken == nil {
+		r.Broken = make([]float64, len(from.Broken))
+	}
+	for _, b := range from.BrokenSensors {
+		if r.Broken[b.Sensor] <= 0.5 { // it is not among them already
+			r.BrokenSensors = append(r.BrokenSensors, b)
+		}
+		r.Broken[b.Sensor] = max(r.Broken[b.Sensor], from.Broken[b.Sensor])
+	}
+	slices.SortFunc(r.BrokenSensors, byPlace)
+}
+
+func byPlace(a, b channel.BrokenSensor) int { return a.Sensor - b.Sensor }

@@ -363,9 +363,10 @@ func plain(a *try) (*Problem, Options) {
 	return &p, opt
 }
 
-// integrating is the plain problem with signals integrated out. Its steps are those of up to ten fits, each of which comes to an end.
+// integrating is the plain problem with signals integrated out, which finds sensors that read a level of their own by itself. Its steps are those of up to ten fits, each of which comes to an end.
 func integrating(a *try) (*Problem, Options) {
 	p, opt := plain(a)
+	p.Channel = a.problem.Channel
 	opt.Algorithm, opt.MaxIter = solver.Evidence, a.opt.MaxIter
 	return p, opt
 }

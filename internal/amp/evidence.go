@@ -250,6 +250,20 @@ var fits = []func(g *gaussian) *evidence.Fit{
 	},
 }
 
+// withLevels goes on without sensors that read a level of their own, where sensors may be broken, and reports whether there are any. It is asked again of what is left, of signals with free variances and of those with a column
+// in common: with a law, or sites, more would have to be found anew.
+func (g *gaussian) withLevels() bool {
+	if _, looks := g.model.Channel.(channel.Contaminated); !looks || g.fit != g.best || g.tried > 1 {
+		return false
+	}
+	left := g.best.WithLevels()
+	if left == nil {
+		return false
+	}
+	g.steps, g.fit = 0, left
+	return true
+}
+
 // sparsely is a fit with a sparse prior, where time is left for one.
 func (g *gaussian) sparsely(scaled bool) *evidence.Fit {
 	if g.sites < leastSites {
@@ -272,6 +286,9 @@ func (g *gaussian) choose() (done bool) {
 	}
 	if dense := g.common != nil && g.fit.Sparse != nil && !g.fit.Sparse.MostlyZero(); g.best == nil || !dense && g.fit.Likelier(g.best) {
 		g.best = g.fit
+	}
+	if g.withLevels() {
+		return false
 	}
 	if g.asks && g.fit == g.best {
 		g.ask()
@@ -343,6 +360,13 @@ func (g *gaussian) takeSensors() {
 		for mu := range variances {
 			variances[mu] = g.fit.Spread * g.fit.Spread
 		}
+	}
+	if left := g.fit.Levels; left != nil {
+		for _, mu := range left.Sensors {
+			g.Broken[mu] = 1
+		}
+		f := g.model.Channel.(channel.Contaminated)
+		g.Adopt(Model{g.model.Prior, f.Learned(g.Broken, g.Y, g.Each)})
 	}
 	for mu := range g.M {
 		g.S[mu], g.SVar[mu], g.LogZ[mu] = g.units[mu]*g.fit.S[mu], g.units[mu]*g.units[mu]*variances[mu], 0

@@ -35,7 +35,7 @@ func (f *Fit) Common() *Fit {
 	}
 	next := newFit(w, f.read, false)
 	next.GivenNoise, next.common, next.summed, next.begun = f.GivenNoise, column, summed, true
-	next.inheritOffsets(f)
+	next.inherit(f)
 	for mu, v := range gains {
 		next.S[mu] = 1
 		if v > 0 {

@@ -41,7 +41,7 @@ func (f *Fit) Correlate() *Fit {
 	}
 	next := newFit(f.w, f.read, true)
 	next.beginAt(f, 0, 1)
-	next.inheritOffsets(f)
+	next.inherit(f)
 	copy(r.Gamma, next.Families[0].Gamma)
 	next.Correlated = r
 	if f.Sizes != nil {

@@ -48,6 +48,9 @@ type Fit struct {
 	// Offsets are those of the sensors; nil where they have none.
 	Offsets *Offsets
 
+	// Levels are sensors that are left out; nil where none are.
+	Levels *Levels
+
 	// S (M) maximises the evidence, given Gamma and Noise. Spread is the standard deviation of its Gaussian prior about
 	// one; 0 is a flat prior.
 	S      []float64

@@ -55,6 +55,9 @@ func (f *Fit) LogEvidence() (float64, error) {
 		return 0, errSingular
 	}
 	value := f.Evidence - 0.5*floats.Sum(f.readings)*math.Log(2*math.Pi) - 0.5*dense.LogDet(f.curved)
+	if f.Levels != nil {
+		value += f.Levels.evidence
+	}
 	if f.Sparse != nil {
 		if !f.Sparse.settled {
 			return 0, errUnsettled

@@ -41,7 +41,7 @@ const (
 func (f *Fit) Mix(own bool) *Fit {
 	next := newFit(f.w, f.read, own)
 	next.beginAt(f, 0, 1)
-	next.inheritOffsets(f)
+	next.inherit(f)
 	count := fineComponents
 	if own {
 		count = components

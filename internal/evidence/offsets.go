@@ -47,8 +47,9 @@ func newOffsets(m int, sd float64, given bool) *Offsets {
 	}
 }
 
-// inheritOffsets gives a fit the offsets of another one of the same sensors to begin with.
-func (f *Fit) inheritOffsets(from *Fit) {
+// inherit gives a fit the offsets of another one of the same sensors to begin with, and the sensors that this one has not.
+func (f *Fit) inherit(from *Fit) {
+	f.Levels = from.Levels
 	if o := from.Offsets; o != nil {
 		f.Offsets = newOffsets(len(f.S), o.SD, o.Given)
 	}

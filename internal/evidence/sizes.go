@@ -64,7 +64,7 @@ func (f *Fit) Sized(places bool) *Fit {
 	}
 	next := newFit(f.w, f.read, false)
 	next.beginAt(f, 0, 1)
-	next.inheritOffsets(f)
+	next.inherit(f)
 	next.Sizes = &Sizes{Variance: firstSizes, Places: places, of: of, line: make([]float64, n), determined: make([]float64, n), moved: make([]float64, n)}
 	if next.Solve() != nil || !next.setLaw() || len(next.Sizes.Law) == 1 {
 		return nil

@@ -78,7 +78,7 @@ func (f *Fit) Sparsely(scaled bool, gains []float64, most int) *Fit {
 	next := newFit(w, f.read, true)
 	next.GivenNoise, next.Spread, next.begun = f.GivenNoise, f.Spread, true
 	next.common = common
-	next.inheritOffsets(f)
+	next.inherit(f)
 	if next.Spread == 0 {
 		next.Spread = FirstSpread
 	}

@@ -1,0 +1,165 @@
+package evidence
+
+import (
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/stat"
+)
+
+// Levels are sensors that read a level of their own with noise of its own, whatever the signals are: readings that are stuck. Taken for those of sensors that work they are signal, and errors of all gains. Their readings are left out,
+// and have the evidence of normal numbers of unknown mean and variance.
+type Levels struct {
+	Sensors  []int
+	evidence float64 // of their readings, less what it costs that these sensors are found
+}
+
+// mostLevels is the part of the sensors above which the model is in doubt, and not they: that of broken sensors.
+const mostLevels = 0.2
+
+// sureLevel is the part of the largest logarithm of odds that sensors need to be left out at once: those that are stuck spoil all predictions, and others are asked again without them. Of a blurred line of 256 sensors the 13 that were stuck
+// had 38 to 123, three others 8 to 15, and none of these anything without those.
+const sureLevel = 0.25
+
+// WithLevels is a fit of the same readings from the start, without sensors that seem to read a level of their own; nil where no others than those left out already do, or too many.
+func (f *Fit) WithLevels() *Fit {
+	if f.summed { // the readings were given without the sum
+		return nil
+	}
+	m, p := f.read.Dims()
+	next := &Levels{}
+	if f.Levels != nil {
+		next.Sensors = slices.Clone(f.Levels.Sensors)
+	}
+	already := len(next.Sensors)
+	all := f.oddsOfLevels()
+	least := max(math.Log(float64(m)), sureLevel*floats.Max(all)) // as one of them has to be chosen
+	for mu, odds := range all {
+		if odds > least {
+			next.Sensors = append(next.Sensors, mu)
+		}
+	}
+	if len(next.Sensors) == already || float64(len(next.Sensors)) > mostLevels*float64(m) {
+		return nil
+	}
+	if f.Levels != nil {
+		next.evidence = f.Levels.evidence + choices(m, already)
+	}
+	next.evidence -= choices(m, len(next.Sensors))
+	y := mat.DenseCopyOf(f.read)
+	for _, mu := range next.Sensors[already:] {
+		next.evidence += f.evidenceOfLevel(mu)
+		for k := range p {
+			y.Set(mu, k, math.NaN())
+		}
+	}
+	fit := newFit(f.w, y, false)
+	fit.GivenNoise = f.GivenNoise
+	fit.inherit(f)
+	fit.Levels = next
+	return fit
+}
+
+// oddsOfLevels is by how much the logarithm of the likelihood of a sensor's readings is larger for a level of its own than for what the others predict of it (M).
+func (f *Fit) oddsOfLevels() []float64 {
+	odds, misfits := make([]float64, len(f.S)), []float64(nil)
+	for mu := range odds {
+		if misfit := f.misfitOf(mu); !math.IsNaN(misfit) {
+			misfits = append(misfits, misfit)
+		}
+	}
+	if len(misfits) == 0 {
+		return odds
+	}
+	slices.Sort(misfits)
+	wider := max(1, stat.Quantile(0.5, stat.Empirical, misfits, nil)) // of all predictions
+	for mu := range odds {
+		odds[mu] = math.Inf(-1)
+		if f.readings[mu] > 1 && f.foreseen(mu) {
+			odds[mu] = f.evidenceOfLevel(mu) - f.evidenceOfGain(mu, wider)
+		}
+	}
+	return odds
+}
+
+// leastForeseen is the part of the variance of z, as it is before any reading, which the other sensors must tell.
+const leastForeseen = 0.5
+
+// foreseen reports whether the other sensors say what one reads. Of one that alone sees an entry they say nothing: the mean of scenes, which the first row of a Hadamard matrix sees, may well be the same in all of them.
+func (f *Fit) foreseen(mu int) bool {
+	before, left, count := 0.0, 0.0, 0.0
+	for i, gamma := range f.shared() {
+		before += gamma * f.w.At(mu, i) * f.w.At(mu, i)
+	}
+	for k := range f.X.RawMatrix().Cols {
+		if _, inverse := f.Predicted(mu, k); inverse > 0 {
+			left, count = left+1/inverse-f.Noise, count+1
+		}
+	}
+	return left < (1-leastForeseen)*before*count
+}
+
+// misfitOf is the mean square of what a sensor reads beside the others' predictions, in their variances.
+func (f *Fit) misfitOf(mu int) float64 {
+	total, count := 0.0, 0.0
+	for k := range f.X.RawMatrix().Cols {
+		if own, inverse := f.Predicted(mu, k); inverse > 0 {
+			total, count = total+own*own/inverse, count+1
+		}
+	}
+	return total / count
+}
+
+// evidenceOfGain is the logarithm of the likelihood of a sensor's readings if the others predict s y_k to m_k with variances v_k: Π_k s N(s y_k; m_k, v_k), with s integrated out to second order.
+func (f *Fit) evidenceOfGain(mu int, wider float64) (log float64) {
+	spread := f.Spread
+	if spread == 0 {
+		spread = FirstSpread
+	}
+	n, a, b, c := 0.0, 1/(spread*spread), 1/(spread*spread), 1/(spread*spread) // -½(as² - 2bs + c) + n log s
+	log = -math.Log(spread)
+	for k := range f.X.RawMatrix().Cols {
+		own, inverse := f.Predicted(mu, k)
+		if !(inverse > 0) {
+			continue
+		}
+		y := f.y.At(mu, k)
+		mean, weight := f.S[mu]*y-own/inverse, inverse/wider
+		n++
+		a, b, c = a+weight*y*y, b+weight*y*mean, c+weight*mean*mean
+		log += 0.5 * math.Log(weight/(2*math.Pi))
+	}
+	s := (b + math.Sqrt(b*b+4*a*n)) / (2 * a)
+	return log + n*math.Log(s) - 0.5*(a*s*s-2*b*s+c) - 0.5*math.Log(a+n/(s*s))
+}
+
+// evidenceOfLevel is the logarithm of the likelihood of a sensor's readings as n normal numbers, with their mean integrated out over one of the size of all readings, and the logarithm of their variance over logRange:
+//
+//	N(ȳ; 0, Y²) n^(-½) (π Σ(y-ȳ)²)^(-(n-1)/2) Γ((n-1)/2) / logRange.
+func (f *Fit) evidenceOfLevel(mu int) float64 {
+	var own []float64
+	for _, v := range f.read.RawRowView(mu) {
+		if !math.IsNaN(v) {
+			own = append(own, v)
+		}
+	}
+	size := f.squareOfReadings()
+	n, mean := float64(len(own)), stat.Mean(own, nil)
+	floats.AddConst(-mean, own)
+	half, _ := math.Lgamma(0.5 * (n - 1))
+	squares := max(floats.Dot(own, own), n*leastNoise*size)
+	return -0.5*(mean*mean/size+math.Log(2*math.Pi*size)) - 0.5*math.Log(n) - 0.5*(n-1)*math.Log(math.Pi*squares) + half - math.Log(logRange)
+}
+
+// squareOfReadings is their mean square as they were given.
+func (f *Fit) squareOfReadings() float64 {
+	total, count := 0.0, 0.0
+	for _, v := range f.read.RawMatrix().Data {
+		if !math.IsNaN(v) {
+			total, count = total+v*v, count+1
+		}
+	}
+	return total / count
+}

@@ -1,0 +1,58 @@
+package evidence
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"gonum.org/v1/gonum/mat"
+)
+
+// stick makes sensors read a level of their own, with noise of a hundredth of the readings.
+func stick(r *rand.Rand, y *mat.Dense, sensors ...int) {
+	_, p := y.Dims()
+	size := mat.Norm(y, 2) / math.Sqrt(float64(len(y.RawMatrix().Data)))
+	for _, mu := range sensors {
+		level := size * r.NormFloat64()
+		for k := range p {
+			y.Set(mu, k, level+0.01*size*r.NormFloat64())
+		}
+	}
+}
+
+// TestLevelsAreFound has smooth signals, of which free variances explain anything, and sensors that are stuck.
+func TestLevelsAreFound(t *testing.T) {
+	stuck := []int{7, 23, 24, 51}
+	for seed := range uint64(6) {
+		w, y, _, _ := smooth(seed, 60, 80, 8, 50)
+		stick(rand.New(rand.NewPCG(seed, 1)), y, stuck...)
+		f := learned(t, New(w, y, false), 300)
+		for left := f.WithLevels(); left != nil; left = f.WithLevels() {
+			if learned(t, left, 300); !left.Likelier(f) {
+				break
+			}
+			f = left
+		}
+		if f.Levels == nil {
+			t.Errorf("seed %d: none are found", seed)
+			continue
+		}
+		if found := slices.Sorted(slices.Values(f.Levels.Sensors)); !slices.Equal(found, stuck) {
+			t.Errorf("seed %d: found %v, not %v", seed, found, stuck)
+		}
+	}
+}
+
+// TestLevelsOfSensorsInOrder are none, of smooth signals, and of images, whose first entry is much the same in all snapshots.
+func TestLevelsOfSensorsInOrder(t *testing.T) {
+	for seed := range uint64(6) {
+		w, y, _, _ := smooth(seed, 60, 80, 8, 50)
+		images, read, _, _ := image(seed, 100, 12, 4)
+		for _, f := range []*Fit{New(w, y, false), New(images, read, false)} {
+			if left := learned(t, f, 300).WithLevels(); left != nil && learned(t, left, 300).Likelier(f) {
+				t.Errorf("seed %d: %v are taken for sensors that read a level of their own", seed, left.Levels.Sensors)
+			}
+		}
+	}
+}
