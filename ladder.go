@@ -37,6 +37,7 @@ type tries struct {
 	offsets bool // have been tried
 	given   bool // a range or a noise variance was, and is learned in the end
 	sites   bool // signals were integrated out, without anything left out
+	joined  bool // the first try came to an answer as signals that belong together alone
 }
 
 // mostBlamed is the part of the sensors, or of the readings, above which it is the run that is in doubt: the limit of the warning
@@ -175,8 +176,11 @@ func (t *tries) goOn(first *try, further func(*try) *try) (*try, error) {
 			first = free
 		}
 	}
-	if first.settled() && !(first.unexplained() && integrable(first)) || first.res.oneScene && first.answers() || first.opt.Algorithm != solver.AutoAlgorithm || tooLong(first) {
+	if first.settled() && !((first.unexplained() || t.joined) && integrable(first)) || first.res.oneScene && first.answers() || first.opt.Algorithm != solver.AutoAlgorithm || tooLong(first) {
 		return first, nil
+	}
+	if first.settled() && t.joined {
+		return t.likelierThanJoined(first)
 	}
 	rungs, free := []func(*try) *try{t.integrated, t.withoutBlamed, further, withoutFaults, t.otherAlgorithm}, hasFreePhases(first)
 	if channel.ColumnsOf(first.problem.Channel) > 1 {
@@ -238,11 +242,24 @@ func (t *tries) together(first *try) error {
 		} else if err == nil && a.settled() && (a.res.oneScene || a.res.jointGain > amp.LeastJointGain && !a.res.partlyOwn()) {
 			a.res.Plan.Explain("joint rows", fmt.Sprintf("at first: %v after %d iterations; now the fields are e^%.3g times as likely if entries are there in all signals or in none; %s",
 				first.res.Status, first.res.Iterations, a.res.jointGain, a.res.covarianceInWords()))
-			first.res = a.res
+			first.res, t.joined = a.res, true
 			return nil
 		}
 	}
 	return nil
+}
+
+// likelierThanJoined integrates signals out after an answer as signals that belong together, which is the answer where these are not likelier: independent ones had come to none.
+func (t *tries) likelierThanJoined(first *try) (*try, error) {
+	if again := t.integrated(first); again != nil {
+		if err := t.run(again); err != nil {
+			return nil, err
+		}
+		if again.res != nil && again.settled() && again.score() > first.score() {
+			return nil, nil
+		}
+	}
+	return first, nil
 }
 
 // run solves a try. The error is that of the context, or of the first try; others that are impossible are left out.

@@ -320,7 +320,7 @@ func (g *complexSites) flat() bool {
 	if g.before != nil {
 		above = g.before
 	}
-	if len(g.course) <= mostFlat || above == nil {
+	if len(g.course) <= mostFlat || above == nil || g.pairs != nil { // right starts of pairs hardly rise for some fifteen steps: all but the first were given up, and no answer was found twice
 		return false
 	}
 	latest, before := g.course[len(g.course)-1], g.course[len(g.course)-1-mostFlat]

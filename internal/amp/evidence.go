@@ -292,7 +292,7 @@ func (g *gaussian) choose() (done bool) {
 	}
 	if g.asks && g.fit == g.best {
 		g.ask()
-		if g.cut = g.score > surelyOffsets; g.cut {
+		if g.cut = g.score > surelyOffsets && g.best.Levels == nil; g.cut {
 			return true
 		}
 	}
