@@ -110,7 +110,7 @@ func (b *baselines) inside(res *calamp.Result) (amplitudes, phases, x float64) {
 // Closure phases of s are zero, since those of readings do not depend on gains.
 func TestBaselines(t *testing.T) {
 	tests.Long(t)
-	for name, b := range map[string]*baselines{"shared": newBaselines(t, 1, 8, 200, 20, 30, true), "apart": newBaselines(t, 1, 8, 60, 4, 30, false)} {
+	for name, b := range map[string]*baselines{"shared": newBaselines(t, 0, 8, 200, 20, 30, true), "apart": newBaselines(t, 1, 8, 60, 4, 30, false)} {
 		res := solve(t, b.problem, &calamp.Options{Learn: calamp.Learn{Range: true, Noise: true, Phases: true}})
 		amplitudes, phases, x := b.inside(res)
 		if res.Status != calamp.Converged || res.Plan.Algorithm != solver.Evidence || res.PhaseFree || !(x < 0.01) || amplitudes < 0.7 || phases < 0.7 {
