@@ -48,9 +48,9 @@ func (f *Fit) WithLevels() *Fit {
 		next.evidence = f.Levels.evidence + choices(m, already)
 	}
 	next.evidence -= choices(m, len(next.Sensors))
-	y := mat.DenseCopyOf(f.read)
+	y, size := mat.DenseCopyOf(f.read), f.squareOfReadings()
 	for _, mu := range next.Sensors[already:] {
-		next.evidence += f.evidenceOfLevel(mu)
+		next.evidence += f.evidenceOfLevel(mu, size)
 		for k := range p {
 			y.Set(mu, k, math.NaN())
 		}
@@ -75,10 +75,11 @@ func (f *Fit) oddsOfLevels() []float64 {
 	}
 	slices.Sort(misfits)
 	wider := max(1, stat.Quantile(0.5, stat.Empirical, misfits, nil)) // of all predictions
+	size := f.squareOfReadings()
 	for mu := range odds {
 		odds[mu] = math.Inf(-1)
 		if f.readings[mu] > 1 && f.foreseen(mu) {
-			odds[mu] = f.evidenceOfLevel(mu) - f.evidenceOfGain(mu, wider)
+			odds[mu] = f.evidenceOfLevel(mu, size) - f.evidenceOfGain(mu, wider)
 		}
 	}
 	return odds
@@ -135,17 +136,16 @@ func (f *Fit) evidenceOfGain(mu int, wider float64) (log float64) {
 	return log + n*math.Log(s) - 0.5*(a*s*s-2*b*s+c) - 0.5*math.Log(a+n/(s*s))
 }
 
-// evidenceOfLevel is the logarithm of the likelihood of a sensor's readings as n normal numbers, with their mean integrated out over one of the size of all readings, and the logarithm of their variance over logRange:
+// evidenceOfLevel is the logarithm of the likelihood of a sensor's readings as n normal numbers, with their mean integrated out over one of the size of all readings (their mean square), and the logarithm of their variance over logRange:
 //
 //	N(ȳ; 0, Y²) n^(-½) (π Σ(y-ȳ)²)^(-(n-1)/2) Γ((n-1)/2) / logRange.
-func (f *Fit) evidenceOfLevel(mu int) float64 {
+func (f *Fit) evidenceOfLevel(mu int, size float64) float64 {
 	var own []float64
 	for _, v := range f.read.RawRowView(mu) {
 		if !math.IsNaN(v) {
 			own = append(own, v)
 		}
 	}
-	size := f.squareOfReadings()
 	n, mean := float64(len(own)), stat.Mean(own, nil)
 	floats.AddConst(-mean, own)
 	half, _ := math.Lgamma(0.5 * (n - 1))
