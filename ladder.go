@@ -305,7 +305,7 @@ func (t *try) sideBySide() int {
 // fromStarts begins at one start after another until there is an answer, side by side where a run leaves threads idle. What is solved beside an answer that comes before it is not taken,
 // so that the result does not depend on their number.
 func (t *tries) fromStarts(first *try) error {
-	for starts := range slices.Chunk(otherStarts(first), first.sideBySide()) {
+	for starts := range slices.Chunk(otherStarts(first, t.done[len(t.done)-1]), first.sideBySide()) {
 		if t.answered(true) {
 			return nil
 		}
@@ -357,7 +357,8 @@ const (
 	// mostComplex is the same for complex signals of all snapshots together, with two columns each: a step takes some twenty times that, a third of a second on a core.
 	mostComplex = 4e8
 
-	// mostChecked is the same where message passing came to an answer, which is only checked.
+	// mostChecked is the same where message passing came to an answer, which is only checked, and where phases are free: two starts must agree then, and above it
+	// there is no time for two. The radar of experiments has 7.6e7, time for 40 steps, and a start that settles takes 42 to 49.
 	mostChecked = 6.5e7
 )
 
@@ -425,12 +426,15 @@ func (t *tries) foundNear() bool {
 }
 
 // otherStarts are those of a problem with free phases, by both algorithms in turn. Signals of zero are a fixed point of it, and what is
-// reached from beside it is chance: of starts for the array of docs/guides/microphone-array.md a third end at the answer.
-func otherStarts(first *try) (list []*try) {
+// reached from beside it is chance: of starts for the array of docs/guides/microphone-array.md a third end at the answer. Where what was tried plainly was vector AMP, its first start is that one again.
+func otherStarts(first, plainly *try) (list []*try) {
 	m, n := first.problem.W.Dims()
 	_, p := first.problem.Y.Dims()
 	most := mostOfStarts / (float64(m) * float64(n) * float64(p) * mostFromStart)
 	for draw := range uint64(min(most, mostStarts)) {
+		if draw == 0 && plainly.res.Plan.Algorithm == solver.VAMP {
+			continue
+		}
 		p, opt := plain(first)
 		opt.draw, opt.Algorithm, opt.MaxIter = draw, solver.AMP, min(opt.MaxIter, mostFromStart)
 		if draw%2 == 0 {
@@ -511,7 +515,11 @@ func integrable(first *try) bool {
 	case channel.Gain, channel.Offset:
 		gains = first.opt.Joint != solver.JointOn
 	case channel.ComplexGain:
-		gains = c.Prior.Pairs == nil && c.Prior.Lo < c.Prior.Hi && all <= mostComplex // of pairs they are
+		most := mostComplex
+		if hasFreePhases(first) {
+			most = mostChecked
+		}
+		gains = c.Prior.Pairs == nil && c.Prior.Lo < c.Prior.Hi && all <= most // of pairs they are
 	}
 	_, together := channel.SmoothOf(channel.CalibrationOf(first.problem.Channel))
 	_, own := channel.DetectorOf(first.problem.Channel)

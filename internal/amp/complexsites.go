@@ -187,7 +187,7 @@ func (g *complexSites) kinds() (of []signalKind) {
 	switch {
 	case g.from != nil && !g.fromReal:
 		return of[:1]
-	case g.pairs != nil:
+	case g.pairs != nil || !g.learns && channel.PhasesOf(g.calibration) == 0: // of free phases real signals are never an answer, see [complexSites.astray]
 		return of
 	case g.from != nil:
 		for i := range of {
