@@ -276,7 +276,7 @@ func TestStreamsOfSensorsOfSeveralRowsFlagThem(t *testing.T) {
 	if len(p.Flagged) != 1 || p.Flagged[0].Sensor != 7 {
 		t.Errorf("flagged are %v", p.Flagged)
 	}
-	if _, err := NewCalibrator(m.w, m.signal, m.gain, &Options{Sensors: m.ids, LearnSensorNoise: true}); err == nil || !strings.Contains(err.Error(), "one noise variance") {
+	if _, err := NewCalibrator(m.w, m.signal, m.gain, &Options{Sensors: m.ids, LearnSensorNoise: true}); err == nil || !strings.Contains(err.Error(), "does not learn the noise of each sensor") {
 		t.Error(err)
 	}
 	if _, err := NewCalibrator(m.w, m.signal, m.gain, &Options{Sensors: m.ids[1:]}); err == nil || !strings.Contains(err.Error(), "104 values, expected 105") {

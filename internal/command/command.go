@@ -138,6 +138,10 @@ func commandLineError(cmd *cobra.Command, err error) error {
 		if meant := option.Near(cmd.Flags(), name); meant != "" {
 			hint = "did you mean --" + meant + "?"
 		}
+		if solve, _, _ := cmd.Root().Find([]string{"solve"}); cmd.Name() == "online" && solve.Flags().Lookup(name) != nil {
+			err = fmt.Errorf("--%s is of calamp solve, and not of streams", name)
+			hint = "solve some samples with it, calamp solve SAMPLES.npz --" + name + " … -o R.npz, and begin the stream with the gains it finds: --s-from R.npz"
+		}
 	}
 	return &console.Exit{Code: console.WrongUsage, Err: err, Hint: hint}
 }

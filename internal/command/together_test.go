@@ -89,3 +89,30 @@ func TestGainSmooth(t *testing.T) {
 		t.Errorf("--compare: exit %d, %s", code, errs)
 	}
 }
+
+// TestStreamsNameTheRemedy: what streams have not built is refused with what to do, and nothing is written.
+func TestStreamsNameTheRemedy(t *testing.T) {
+	folder := t.TempDir()
+	in, err := teacher.Teacher{N: 20, M: 16, P: 4, Signal: prior.GaussBernoulli{Density: 0.1, SignalVar: 1}, Gain: channel.Uniform(0.95, 1.05), NoiseVar: 1e-6}.Draw(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	problem, bad := filepath.Join(folder, "P.npz"), filepath.Join(folder, "bad.npz")
+	if err := dataset.Save(problem, &dataset.Problem{W: in.W, Y: in.Y, Sensors: []int{0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ flag, value, want string }{
+		{"--counts", "1", "--s-from R.npz"},
+		{"--gain-smooth", "index", "--s-from R.npz"},
+		{"--noise", "photon:auto,1", "give both numbers, such as calamp solve finds"},
+		{"--noise-at", "reading", "give --noise-var, such as calamp solve finds"},
+		{"--noise-var", "per-sensor", "give the variances, such as calamp solve finds"},
+	} {
+		if code, _, errs := run("online", problem, "-o", bad, c.flag, c.value); code != 2 || !strings.Contains(errs, c.want) {
+			t.Errorf("%s %s: exit %d, %s", c.flag, c.value, code, errs)
+		}
+		if _, err := dataset.Inspect(bad); err == nil {
+			t.Errorf("%s %s: a result is written", c.flag, c.value)
+		}
+	}
+}

@@ -109,6 +109,9 @@ func (p *Phases) Fields(isComplex bool) []report.Field {
 	return []report.Field{{Name: "Phases of s", Value: words}}
 }
 
+// alone is what to do where complex gains were said to belong together.
+const alone = "each complex gain is found by itself: leave it out; with --phase κ phases are near the nominal ones"
+
 // realOnly are flags that complex problems do not have, with what to do in their place.
 var realOnly = []struct{ flag, hint string }{
 	{"prior", "non-zero entries are complex normal: leave it out"},
@@ -126,8 +129,8 @@ var realOnly = []struct{ flag, hint string }{
 	{"mpi", ""},
 	{"s-from", "phases of single sensors are the array s_phase"},
 	{"s-tail", ""},
-	{"gain-smooth", ""},
-	{"gain-basis", ""},
+	{"gain-smooth", alone},
+	{"gain-basis", alone},
 }
 
 // orComplex reports whether this value of a flag for real numbers is one for complex ones as well: signals that are drawn, in place of those of a
@@ -162,7 +165,8 @@ func (p *Phases) CheckComplex(flags *pflag.FlagSet, m *Model, isComplex bool) er
 	}
 	switch {
 	case m.Noise.File != "" || m.Noise.PerSensor:
-		return console.Usage("--noise-var %s: complex problems have one noise variance for all readings", flags.Lookup("noise-var").Value)
+		return console.Usage("--noise-var %s: complex problems have one noise variance for all readings", flags.Lookup("noise-var").Value).
+			WithHint("where those of sensors are known, divide the rows of W and the readings of each by its standard deviation, and leave it out")
 	case m.SignalMean != 0 && Given(flags, "signal-mean"):
 		return console.Usage("--signal-mean %g: complex signals have mean 0, since no phase is preferred", m.SignalMean)
 	case m.SRange[0] == m.SRange[1] && math.IsInf(p.Kappa, 1):

@@ -201,7 +201,7 @@ func (m *Model) TakePhotons(flags *pflag.FlagSet, can bool) error {
 	case Given(flags, "noise-at") && m.NoiseAt == atSignal:
 		return console.Usage("--noise photon is noise at the reading: leave out --noise-at signal")
 	case m.photons.learns() && !can:
-		return console.Usage("--noise %s: nothing is learned here: give both numbers", &m.photons)
+		return console.Usage("--noise %s: nothing is learned here: give both numbers, such as calamp solve finds", &m.photons)
 	}
 	m.NoiseAt, m.NoiseVar = atReading, m.photons.read*m.photons.read
 	m.Learned, m.Assumed = without(m.Learned, "noise-var"), without(m.Assumed, "noise-var")
