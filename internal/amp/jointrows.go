@@ -54,7 +54,8 @@ type jointRows struct {
 	slopes       []float64    // M, tr -∂g_µ, damped
 	size, h      []float64    // N: a_i, and the backward product
 	sizes        []float64    // M, v_µ
-	squaresOf    []float64    // P×P, squares of the eigenvectors of K
+	own          dense.Matrix // the eigenvectors of K along which there are readings, one a row
+	at           []int        // and where they are among all
 	scalarV      float64      // v of all sensors without the squares
 	lastV        float64      // Σ V at the latest step of the noise
 	lastNoise    float64      // of the latest iteration
@@ -103,7 +104,7 @@ func newJointRows(s *State, start prior.GaussBernoulli, learns joint.Learns, exa
 		e.rows.Span = joint.NewSpan(s.Y, p, s.columns) // nil where a reading is missing
 	}
 	of := func(count int) []float64 { return make([]float64, count) }
-	for _, v := range []*[]float64{&e.covariance, &e.sumC, &e.slope, &e.squaresOf} {
+	for _, v := range []*[]float64{&e.covariance, &e.sumC, &e.slope} {
 		*v = of(p * p)
 	}
 	e.size = of(s.N)
@@ -190,9 +191,7 @@ func (e *jointRows) Step(delta float64) error {
 	e.shape = shape
 	shape.Matrix(e.covariance)
 	e.means.begin(shape)
-	for j, q := range shape.Vectors {
-		e.squaresOf[j] = q * q
-	}
+	e.own, e.at = shape.Own()
 	e.scalarV = e.W.MeanSquare() * sum(e.traces[:e.N])
 	for mu := range e.M { // outliers come and go
 		switch apart := e.apart(mu); {
@@ -234,23 +233,15 @@ func (e *jointRows) outputRows(first int, z, v, g, d []float64) {
 	w := e.works.Get()
 	defer e.works.Put(w)
 	w.resize(len(z), count)
-	q := dense.Of(e.shape.Vectors, p, p)
-	turn := func(v, turned []float64) {
-		dense.Product(dense.Of(turned, count, p), dense.Of(v, count, p), q)
-	}
-	back := func(turned, v []float64) {
-		dense.Product(dense.Of(v, count, p), dense.Of(turned, count, p), q.T())
-	}
-
 	copy(w.g, e.Y[from:to])
 	for row := range count {
 		if e.partial[first+row] != nil { // its readings are turned to nothing, and it has its own turn below
 			clear(w.g[row*p : (row+1)*p])
 		}
 	}
-	turn(w.g, w.y)
-	turn(z, w.omega)
-	turn(e.G[from:to], w.old)
+	e.turn(w.y, w.g)
+	e.turn(w.omega, z)
+	e.turn(w.old, e.G[from:to])
 	for row := range count {
 		mu, size := first+row, e.scalarV
 		if e.exact {
@@ -269,7 +260,7 @@ func (e *jointRows) outputRows(first int, z, v, g, d []float64) {
 			}
 		}
 	}
-	back(w.omega, e.Omega[from:to])
+	e.back(e.Omega[from:to], w.omega)
 	e.seen(first, len(z))
 	b := &w.block
 	*b = e.block(first, first+count)
@@ -279,7 +270,7 @@ func (e *jointRows) outputRows(first int, z, v, g, d []float64) {
 	for j, old := range w.old {
 		w.g[j] += e.delta * (old - w.g[j])
 	}
-	back(w.g, g)
+	e.back(g, w.g)
 	e.diagonals(w, first)
 	for row := range count {
 		mu := first + row
@@ -300,6 +291,45 @@ func (e *jointRows) outputRows(first int, z, v, g, d []float64) {
 		}
 	}
 	copy(e.G[from:to], g)
+}
+
+// turn writes rows of values in the coordinates of K, in which they are zero outside of the readings' span.
+func (e *jointRows) turn(turned, v []float64) {
+	p, q := e.P, len(e.at)
+	rows := len(v) / p
+	if q == p {
+		dense.Product(dense.Of(turned, rows, p), dense.Of(v, rows, p), e.own.T())
+		return
+	}
+	own := dense.New(rows, q)
+	dense.AddProduct(own, 1, dense.Of(v, rows, p), e.own.T(), dense.All, 1)
+	clear(turned)
+	for row := range rows {
+		for l, j := range e.at {
+			turned[row*p+j] = own.Row(row)[l]
+		}
+	}
+}
+
+// back turns rows of values back.
+func (e *jointRows) back(v, turned []float64) {
+	own := e.ofOwn(turned)
+	dense.Product(dense.Of(v, own.Rows, e.P), own, e.own)
+}
+
+// ofOwn are the values of rows along the vectors of [jointRows.own].
+func (e *jointRows) ofOwn(turned []float64) dense.Matrix {
+	p, q := e.P, len(e.at)
+	if q == p {
+		return dense.Of(turned, len(turned)/p, p)
+	}
+	own := dense.New(len(turned)/p, q)
+	for row := range own.Rows {
+		for l, j := range e.at {
+			own.Row(row)[l] = turned[row*p+j]
+		}
+	}
+	return own
 }
 
 func excessOf(excess []float64, j int) float64 {
@@ -353,10 +383,29 @@ func (e *jointRows) resolved(w *jointWork, row int, noise float64) float64 {
 
 // diagonals sets ∂g of single readings: what the others of the sensor expect of one is g, with the inverse variance -∂g, where it has no part in it.
 func (e *jointRows) diagonals(w *jointWork, first int) {
-	p := e.P
+	p, q := e.P, len(e.at)
 	from, to, count := first*p, first*p+len(w.g), len(w.g)/p
-	dense.Product(dense.Of(w.dg2, count, p), dense.Of(e.inverse[from:to], count, p), dense.Of(e.squaresOf, p, p).T())
-	dense.Product(dense.Of(w.old, count, p), dense.Of(e.known[from:to], count, p), dense.Of(e.shape.Vectors, p, p).T())
+	e.back(w.old, e.known[from:to])
+	squares, inverse := dense.New(q, p), e.ofOwn(e.inverse[from:to])
+	for row := range q {
+		for k, v := range e.own.Row(row) {
+			squares.Row(row)[k] = v * v
+		}
+	}
+	if q == p {
+		dense.Product(dense.Of(w.dg2, count, p), inverse, squares)
+	} else { // outside of the span there is one D, and squares of unit vectors add up to 1
+		for row := range count {
+			outside := e.inverse[from+row*p+e.outside()]
+			for k := range p {
+				w.dg2[row*p+k] = outside
+			}
+			for l := range q {
+				inverse.Row(row)[l] -= outside
+			}
+		}
+		dense.AddProduct(dense.Of(w.dg2, count, p), 1, inverse, squares, dense.All, 1)
+	}
 	for j, known := range w.old {
 		slope := min(0, known*known-w.dg2[j])
 		if mu := first + j/p; e.doubt[mu] {
@@ -370,6 +419,16 @@ func (e *jointRows) diagonals(w *jointWork, first int) {
 	for j, slope := range w.old {
 		e.DG[from+j] = slope + e.delta*(e.DG[from+j]-slope)
 	}
+}
+
+// outside is a direction in which there are no readings.
+func (e *jointRows) outside() int {
+	for j, at := range e.at {
+		if at != j {
+			return j
+		}
+	}
+	return len(e.at)
 }
 
 // inDoubt is π(1-π) g_k² of reading k of a sensor in doubt.
@@ -486,11 +545,11 @@ func (e *jointRows) sumTurnsOf(a *joint.Shape) {
 
 // fields sets Σ to what each entry is known to be from the readings alone, whatever the other signals are: the diagonal of (aA)⁻¹.
 func (e *jointRows) fields(a *joint.Shape) {
-	inverse := make([]float64, e.P*e.P)
-	a.Inverse(inverse)
-	for k := range e.P {
+	inverse := make([]float64, e.P)
+	a.InverseDiagonal(inverse)
+	for k, v := range inverse {
 		for i, size := range e.size {
-			e.Sigma[k*e.N+i] = inverse[k*e.P+k] / size
+			e.Sigma[k*e.N+i] = v / size
 		}
 	}
 }
@@ -518,24 +577,28 @@ func damp(to, latest []float64, delta float64) {
 // sumSlopes sets Σ_µ -∂g_µ. Sensors in doubt are left as likely to be broken as they are where readings would say nothing otherwise of some direction: of scenes that hardly change the first iterations, which take
 // signals for independent, find many sensors broken, with all readings off by one factor. Fields along that had no precision then, and signals became a hundred times as large as they are.
 func (e *jointRows) sumSlopes() {
-	p := e.P
-	turned := make([]float64, p*p)
+	p, q, other := e.P, len(e.at), 0.0
+	sum := dense.New(q, q)
 	for mu := range e.M {
-		for k, v := range e.inverse[mu*p : (mu+1)*p] {
-			turned[k*p+k] += v
+		inverse := e.inverse[mu*p : (mu+1)*p]
+		for l, j := range e.at {
+			sum.Row(l)[l] += inverse[j]
+		}
+		if q < p {
+			other += inverse[e.outside()]
 		}
 	}
-	known, sum := dense.Of(e.known, e.M, p), dense.Of(turned, p, p)
+	known := e.ofOwn(e.known)
 	dense.AddProduct(sum, -1, known.T(), known, dense.All, e.Threads)
 	if slices.Contains(e.doubt, true) { // else they are zero
-		doubted, with := dense.Of(e.doubted, e.M, p), dense.Of(slices.Clone(turned), p, p)
+		doubted, with := e.ofOwn(e.doubted), dense.Of(slices.Clone(sum.Data), q, q)
 		dense.AddProduct(with, -1, doubted.T(), doubted, dense.All, e.Threads)
-		if shape, _, ok := joint.NewShape(with.Data, p, 1, 0); ok && shape.Values[0] >= joint.LeastValue*shape.Values[p-1] {
+		if shape, size, ok := joint.NewShape(with.Data, q, 1, 0); ok && shape.Values[0] >= joint.LeastValue*max(shape.Values[q-1], other/size) {
 			sum = with
 		}
 	}
 	slope := make([]float64, p*p)
-	e.shape.Back(slope, sum.Data)
+	e.shape.Back(slope, sum, other)
 	for mu := range e.M {
 		for j, v := range e.partial[mu] {
 			slope[j] -= v

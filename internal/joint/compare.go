@@ -116,10 +116,11 @@ func mixed(l, density float64) float64 {
 // Pattern is what the values of a row are proportional to, with a mean square of 1 and a positive sum, as far as one pattern explains the fields, and by how many standard errors the variance of everything else
 // differs from zero: +Inf where there is a second pattern. Of a variance r of which the readings gave the part γ (see score) in n rows the standard error is r √(2/nγ²).
 func (r *Rows) Pattern() (pattern []float64, errors float64) {
-	p, known := r.P, 0.0
-	for k, d := range r.basis.variance[:p-1] { // ascending
-		if gamma := 1 - r.within[k]/(r.count*d); d > 0 && gamma > 0 {
-			known += 0.5 * r.count * gamma * gamma
+	p, count, known := r.P, len(r.basis.variance), 0.0
+	for k, d := range r.basis.variance {
+		times := r.basis.others[k]
+		if gamma := 1 - r.within[k]/(r.count*d); times > 0 && d > 0 && gamma > 0 {
+			known += times * 0.5 * r.count * gamma * gamma
 			if gamma > 0.5 { // readings know this direction better than the prior: few rows say so, too
 				known = math.Inf(1)
 			}
@@ -128,9 +129,12 @@ func (r *Rows) Pattern() (pattern []float64, errors float64) {
 	pattern = make([]float64, p)
 	total, square := 0.0, 0.0
 	for k := range p {
-		pattern[k] = r.basis.to[k*p+p-1]
+		pattern[k] = r.basis.to[k*count+count-1]
 		total += pattern[k]
 		square += pattern[k] * pattern[k]
+	}
+	if square == 0 { // what is outside of the readings' span leads
+		return pattern, math.Inf(1)
 	}
 	for k := range p {
 		pattern[k] *= math.Copysign(math.Sqrt(float64(p)/square), total)

@@ -90,10 +90,13 @@ func (r *Rows) score(u []float64, columns int, sd []float64, v float64) float64 
 		before += sign * blas64.Dot(column(scaled), column(work)) / float64(columns)
 	}
 	given, square := 0.0, 0.0 // means of γ and γ²: directions of least variance are first
-	for k, d := range r.basis.variance[:columns] {
-		if gamma := 1 - r.within[k]/(r.count*d); gamma > 0 && d > 0 {
-			given += gamma / float64(columns)
-			square += gamma * gamma / float64(columns)
+	left := float64(columns)
+	for k, d := range r.basis.variance {
+		times := min(left, r.basis.times[k])
+		left -= times
+		if gamma := 1 - r.within[k]/(r.count*d); times > 0 && gamma > 0 && d > 0 {
+			given += times * gamma / float64(columns)
+			square += times * gamma * gamma / float64(columns)
 		}
 	}
 	if !(before > 0 && square > 0) {

@@ -145,7 +145,7 @@ func (r *Rows) Start() {
 // Written as an offset from c, near which it is at the end of a run, µ has the digits of the offset.
 func (r *Rows) Update(f Field) {
 	r.field = f
-	r.basis.set(f.Shape, &r.Prior)
+	r.basis.set(f.Shape, &r.Prior, r.Columns)
 	r.sizes = logSizes(r.Prior.Sizes)
 	parallel.Run(len(r.chunks), r.Threads, r.run)
 	r.collect()
@@ -157,7 +157,7 @@ func (r *Rows) chunk(c int) {
 	n, p := min(rowsOfChunk, r.N-from), r.P
 	w := &r.chunks[c]
 	r.turnFields(w, from, n)
-	w.clear()
+	w.clear(len(r.basis.variance))
 	if r.sizes == nil {
 		r.posteriors(w, from, n)
 		r.sum(w, from, n)
@@ -165,11 +165,13 @@ func (r *Rows) chunk(c int) {
 	} else {
 		r.posteriorsOfSizes(w, from, n)
 	}
-	w.products(p, r.basis.parts())
+	w.products(len(r.basis.variance))
 
 	// x̂ = πµ, and C_kk = Σ_l T_kl² πS_l + π(1-π) (Tµ)_k².
 	x, v := r.columns(r.X, from, n), r.columns(r.C, from, n)
-	r.turnBack(x, v, w, n)
+	count := len(r.basis.variance)
+	dense.Product(x, dense.Of(r.basis.to, p, count), dense.Of(w.offset, count, n))
+	dense.Product(v, dense.Of(r.basis.squares, p, count), dense.Of(w.s, count, n))
 	for i := range n {
 		r.Trace[from+i] = 0
 	}
@@ -192,39 +194,9 @@ func (r *Rows) chunk(c int) {
 
 // turnFields sets the c and r of a chunk, which are zero outside of a span.
 func (r *Rows) turnFields(w *sums, from, n int) {
-	p := r.P
-	if within := r.basis.parts(); len(within) > 1 {
-		clear(w.centre[within[0][1]*n : within[1][0]*n])
-		clear(w.onward[within[0][1]*n : within[1][0]*n])
-	}
-	for _, part := range r.basis.parts() {
-		a, b := part[0], part[1]
-		dense.Product(dense.Of(w.centre, p, n).Part(a, b, 0, n), dense.Of(r.basis.from, p, p).Part(a, b, 0, p), r.columns(r.field.Centre, from, n))
-		dense.Product(dense.Of(w.onward, p, n).Part(a, b, 0, n), dense.Of(r.basis.to, p, p).Part(0, p, a, b).T(), r.columns(r.field.Onward, from, n))
-	}
-}
-
-// turnBack sets x to T (µ-c), and v to the variances Σ_l T_kl² S_l.
-func (r *Rows) turnBack(x, v dense.Matrix, w *sums, n int) {
-	p := r.P
-	within := r.basis.parts()
-	if len(within) == 1 {
-		dense.Product(x, dense.Of(r.basis.to, p, p), dense.Of(w.offset, p, n))
-		dense.Product(v, dense.Of(r.basis.squares, p, p), dense.Of(w.s, p, n))
-		return
-	}
-	outside := w.s[within[0][1]*n:][:n]
-	for k := range p {
-		clear(x.Row(k))
-		for i, s := range outside {
-			v.Row(k)[i] = r.basis.outsides[k] * s
-		}
-	}
-	for _, part := range within {
-		a, b := part[0], part[1]
-		dense.AddProduct(x, 1, dense.Of(r.basis.to, p, p).Part(0, p, a, b), dense.Of(w.offset, p, n).Part(a, b, 0, n), dense.All, 1)
-		dense.AddProduct(v, 1, dense.Of(r.basis.squares, p, p).Part(0, p, a, b), dense.Of(w.s, p, n).Part(a, b, 0, n), dense.All, 1)
-	}
+	p, count := r.P, len(r.basis.variance)
+	dense.Product(dense.Of(w.centre, count, n), dense.Of(r.basis.from, count, p), r.columns(r.field.Centre, from, n))
+	dense.Product(dense.Of(w.onward, count, n), dense.Of(r.basis.to, p, count).T(), r.columns(r.field.Onward, from, n))
 }
 
 // posteriors sets µ, S, π and the evidence of a chunk, in the coordinates u. The evidences of a row that is there, and of one that is zero, are
@@ -246,7 +218,7 @@ func (r *Rows) posteriors(w *sums, from, n int) {
 				h, off := a*c+onward, a*(c-m)+onward
 				there += off * (off * inverse / a)
 				zero += h * (h / a)
-				product.multiply(1 + a*d)
+				product.power(1+a*d, r.basis.times[k])
 			} else {
 				there -= onward * (d*onward + 2*m)
 			}
@@ -274,12 +246,12 @@ func presence(density, there, zero float64) (pi, logMass float64) {
 func (r *Rows) distances(w *sums, from, i, n int) {
 	a, pi := r.field.Size[from+i], r.Support[from+i]
 	var pull, variance, square float64
-	for k := range r.P {
+	for k, times := range r.basis.times {
 		j := k*n + i
 		mu := w.mu[j]
 		away := a*((1-pi)*w.centre[j]-pi*w.offset[j]) + w.onward[j]
 		pull += pi * mu * away
-		variance += pi * (w.s[j] + (1-pi)*mu*mu)
+		variance += pi * times * (w.s[j] + (1-pi)*mu*mu)
 		square += away * away
 	}
 	r.Pull[from+i], r.Square[from+i] = pull, 0
@@ -290,7 +262,7 @@ func (r *Rows) distances(w *sums, from, i, n int) {
 
 // sum adds up a chunk: rows that are zero for certain have no part in it.
 func (r *Rows) sum(w *sums, from, n int) {
-	p := r.P
+	count := len(r.basis.variance)
 	there, doubted := w.scaled, w.doubted // √π µ and √(π(1-π)) µ of one row after the other
 	for i, pi := range r.Support[from : from+n] {
 		if pi < absent {
@@ -298,8 +270,8 @@ func (r *Rows) sum(w *sums, from, n int) {
 		}
 		w.count += pi
 		root, rest := math.Sqrt(pi), pi*(1-pi)
-		w.far(pi, r.basis.distance(r.others(), w.mu[i:], w.s[i:], n))
-		for k := range p {
+		w.far(pi, r.basis.distance(w.mu[i:], w.s[i:], n))
+		for k := range count {
 			mu := w.mu[k*n+i]
 			w.first[k] += pi * mu
 			w.inside[k] += pi * w.s[k*n+i]
@@ -307,7 +279,7 @@ func (r *Rows) sum(w *sums, from, n int) {
 		}
 		if rest > absent {
 			root = math.Sqrt(rest)
-			for k := range p {
+			for k := range count {
 				doubted = append(doubted, root*w.mu[k*n+i])
 			}
 		}
@@ -316,17 +288,16 @@ func (r *Rows) sum(w *sums, from, n int) {
 	copy(w.within, w.inside)
 }
 
-// distance is the square of the values of a row in the directions of these variances, the first ones. The values µ and their variances are so many apart.
-func (b *basis) distance(variances, mu, s []float64, apart int) (d float64) {
-	for k := range variances {
-		off := mu[k*apart] - b.mean[k]
-		d += off*off + s[k*apart]
+// distance is the square of the values of a row in all directions but the leading one. The values µ and their variances are so many apart.
+func (b *basis) distance(mu, s []float64, apart int) (d float64) {
+	for k, times := range b.others {
+		if times > 0 {
+			off := mu[k*apart] - b.mean[k]
+			d += times * (off*off + s[k*apart])
+		}
 	}
 	return d
 }
-
-// others are the variances of all directions but the leading one: they ascend.
-func (r *Rows) others() []float64 { return r.basis.variance[:r.P-r.Columns] }
 
 func (w *sums) far(pi, distance float64) {
 	w.away += pi * distance
@@ -337,9 +308,9 @@ func (w *sums) far(pi, distance float64) {
 // variances v. Of rows that change by a part of their brightness a few have most of the change.
 func (r *Rows) effective() float64 {
 	var sum, square float64
-	for _, v := range r.others() {
-		sum += v
-		square += v * v
+	for k, v := range r.basis.variance {
+		sum += r.basis.others[k] * v
+		square += r.basis.others[k] * v * v
 	}
 	if !(r.awaySquared > 0 && sum > 0) {
 		return r.count
@@ -347,24 +318,20 @@ func (r *Rows) effective() float64 {
 	return min(r.count, (1+2*square/(sum*sum))*r.away*(r.away/r.awaySquared))
 }
 
-func (w *sums) clear() {
+// clear is for so many directions.
+func (w *sums) clear(count int) {
 	w.count, w.away, w.awaySquared = 0, 0, 0
-	for _, v := range [][]float64{w.first, w.within, w.inside, w.second, w.between, w.counts} {
+	for _, v := range [][]float64{w.first, w.within, w.inside, w.second[:count*count], w.between[:count*count], w.counts} {
 		clear(v)
 	}
 	w.scaled, w.doubted, w.of = w.scaled[:0], w.doubted[:0], w.of[:0]
 }
 
-// products sets the sums that are products of the vectors that were listed, which are zero outside of these parts.
-func (w *sums) products(p int, parts [][2]int) {
+// products sets the sums that are products of the vectors of so many directions that were listed.
+func (w *sums) products(count int) {
 	for _, c := range []struct{ sum, rows []float64 }{{w.second, w.scaled}, {w.between, w.doubted}} {
-		count := len(c.rows) / p
-		rows, sum := dense.Of(c.rows, count, p), dense.Of(c.sum, p, p)
-		for _, a := range parts {
-			for _, b := range parts {
-				dense.AddProduct(sum.Part(a[0], a[1], b[0], b[1]), 1, rows.Part(0, count, a[0], a[1]).T(), rows.Part(0, count, b[0], b[1]), dense.All, 1)
-			}
-		}
+		rows := dense.Of(c.rows, len(c.rows)/count, count)
+		dense.AddProduct(dense.Of(c.sum, count, count), 1, rows.T(), rows, dense.All, 1)
 	}
 }
 
@@ -373,32 +340,33 @@ const absent = 1e-20
 
 // collect adds the chunks up, in order, and turns the sums back: Σ C = T [Σ πS + Σ π(1-π) µµᵀ] Tᵀ.
 func (r *Rows) collect() {
-	p := r.P
+	p, count := r.P, len(r.basis.variance)
 	r.count, r.away, r.awaySquared = 0, 0, 0
 	clear(r.first)
 	clear(r.counts)
-	within, second, between := r.within, make([]float64, p*p), make([]float64, p*p)
+	r.within = r.within[:count]
+	within, second, between := r.within, make([]float64, count*count), make([]float64, count*count)
 	clear(within)
-	first, inside := make([]float64, p), make([]float64, p)
+	first, inside := make([]float64, count), make([]float64, count)
 	for c := range r.chunks {
 		w := &r.chunks[c]
 		r.count += w.count
 		r.away += w.away
 		r.awaySquared += w.awaySquared
 		add(r.counts, w.counts)
-		add(first, w.first)
-		add(within, w.within)
-		add(inside, w.inside)
-		add(second, w.second)
-		add(between, w.between)
+		add(first, w.first[:count])
+		add(within, w.within[:count])
+		add(inside, w.inside[:count])
+		add(second, w.second[:count*count])
+		add(between, w.between[:count*count])
 	}
 	for k, v := range within {
-		second[k*p+k] += v
-		between[k*p+k] += inside[k]
+		second[k*count+k] += v
+		between[k*count+k] += inside[k]
 	}
 	r.basis.turn(r.second, second)
 	r.basis.turn(r.Sum, between)
-	blas64.Gemv(blas.NoTrans, 1, square(r.basis.to, p), column(first), 0, column(r.first))
+	blas64.Gemv(blas.NoTrans, 1, general(r.basis.to, p, count), column(first), 0, column(r.first))
 	if r.Columns > 1 {
 		Circular(r.second, p)
 		Circular(r.Sum, p)
@@ -421,6 +389,15 @@ func (l *logProduct) multiply(factor float64) {
 	}
 }
 
+// power multiplies by a factor so many times.
+func (l *logProduct) power(factor, times float64) {
+	if times == 1 {
+		l.multiply(factor)
+	} else {
+		l.sum += times * math.Log(factor)
+	}
+}
+
 func (l *logProduct) log() float64 { return l.sum + math.Log(l.value) }
 
 func add(to, v []float64) {
@@ -436,8 +413,10 @@ func trace(a []float64, p int) (total float64) {
 	return total
 }
 
-func square(v []float64, p int) blas64.General {
-	return blas64.General{Rows: p, Cols: p, Stride: p, Data: v[:p*p]}
+func square(v []float64, p int) blas64.General { return general(v, p, p) }
+
+func general(v []float64, rows, columns int) blas64.General {
+	return blas64.General{Rows: rows, Cols: columns, Stride: columns, Data: v[:rows*columns]}
 }
 
 func column(v []float64) blas64.Vector { return blas64.Vector{N: len(v), Data: v, Inc: 1} }

@@ -15,8 +15,9 @@ import (
 type Shape struct {
 	P       int
 	Values  []float64 // P, ascending, of sum 1
-	Vectors []float64 // P×P, Q, whose columns are the eigenvectors
+	Vectors []float64 // P×P, Q, whose columns are the eigenvectors; zero outside of a span
 	Span    *Span     // nil where there is none
+	below   int       // of a span: how many values are before those outside of it
 }
 
 // LeastValue is the least eigenvalue of a precision, relative to its largest: what sums over the sensors say of single
@@ -78,41 +79,74 @@ func eigen(values, vectors, a []float64, p int) bool {
 
 // basis is x = Tu, in which fields of precision a A have the precision a I, and the prior's covariance R is diagonal: the
 // generalised eigenvectors of A and R, T = Q Λ^{-½} U with A = QΛQᵀ and Λ^½Qᵀ R QΛ^½ = U d Uᵀ. R^{-1} is not needed: it may have any rank.
+//
+// What is orthogonal to a span has one variance, and no estimates: it is one direction, which stands for as many as it has dimensions, and whose columns of T and rows of T⁻¹ are zero.
 type basis struct {
-	to, from []float64 // T and T⁻¹
-	squares  []float64 // T_kl²
-	variance []float64 // P, d
-	mean     []float64 // P, T⁻¹m
+	to, from []float64 // T (P×count) and T⁻¹ (count×P)
+	squares  []float64 // T_kl², or the sum of these over the directions that l stands for
+	variance []float64 // count, d, ascending
+	mean     []float64 // count, T⁻¹m
+	times    []float64 // count, how many directions each stands for
+	others   []float64 // count, of these all but the leading ones, as many as a value has columns
 
 	span    *Span     // where T is of one; nil elsewhere
 	inner   []float64 // T of the span
-	outside float64   // of what is outside of it
-	below   int       // values before those that are outside
-
-	outsides []float64 // P, sums of squares of T over what is outside
+	outside float64   // and of what is outside of it
+	below   int       // where that is in the order of variances
 }
 
-// parts are the directions in which there are estimates, of a span those before and behind what is outside of it.
-func (b *basis) parts() [][2]int {
-	p := len(b.mean)
-	if b.span == nil {
-		return [][2]int{{0, p}}
+// resize makes room for so many directions of p signals.
+func (b *basis) resize(p, count int) {
+	for _, v := range []*[]float64{&b.to, &b.from, &b.squares} {
+		*v = resized(*v, p*count)
 	}
-	return [][2]int{{0, b.below}, {b.below + p - b.span.of, p}}
+	for _, v := range []*[]float64{&b.variance, &b.mean, &b.times, &b.others} {
+		*v = resized(*v, count)
+	}
+	for k := range b.times {
+		b.times[k] = 1
+	}
 }
 
-func (b *basis) set(a *Shape, prior *Prior) {
+func resized(v []float64, count int) []float64 {
+	if cap(v) < count {
+		return make([]float64, count)
+	}
+	return v[:count]
+}
+
+// set is for values of so many columns.
+func (b *basis) set(a *Shape, prior *Prior, columns int) {
 	p := a.P
-	if len(b.to) != p*p {
-		for _, v := range []*[]float64{&b.to, &b.from, &b.squares} {
-			*v = make([]float64, p*p)
+	if b.span = nil; a.Span == nil || !b.within(a, prior) {
+		b.whole(a, prior)
+	}
+	for i, t := range b.to {
+		b.squares[i] = t * t
+	}
+	count := len(b.variance)
+	if b.span != nil { // unit vectors have one part in the span, and the other outside
+		for k := range p {
+			in := 0.0
+			for l := range b.span.of {
+				v := b.span.vectors[l*p+k]
+				in += v * v
+			}
+			b.squares[k*count+b.below] = b.outside * b.outside * max(0, 1-in)
 		}
-		b.variance, b.mean = make([]float64, p), make([]float64, p)
 	}
-	if b.span = nil; a.Span != nil && b.within(a, prior) {
-		b.rest(prior)
-		return
+	blas64.Gemv(blas.NoTrans, 1, general(b.from, count, p), column(prior.Mean), 0, column(b.mean))
+	leading := float64(columns)
+	for k := count - 1; k >= 0; k-- {
+		b.others[k] = max(0, b.times[k]-leading)
+		leading = max(0, leading-b.times[k])
 	}
+}
+
+// whole is set without a span.
+func (b *basis) whole(a *Shape, prior *Prior) {
+	p := a.P
+	b.resize(p, p)
 	half, back := make([]float64, p*p), make([]float64, p*p) // QΛ^½ and QΛ^{-½}
 	for k := range p {
 		for j, v := range a.Values {
@@ -129,68 +163,57 @@ func (b *basis) set(a *Shape, prior *Prior) {
 	}
 	blas64.Gemm(blas.NoTrans, blas.NoTrans, 1, square(back, p), square(u, p), 0, square(b.to, p))
 	blas64.Gemm(blas.Trans, blas.Trans, 1, square(u, p), square(half, p), 0, square(b.from, p))
-	b.rest(prior)
 }
 
 // within is set inside the span of a; false where R has another one.
 func (b *basis) within(a *Shape, prior *Prior) bool {
 	p, s := a.P, a.Span
-	shape := make([]float64, p*p)
-	a.Matrix(shape)
-	fa, ok := s.fold(shape, p)
-	if !ok {
-		return false
-	}
 	fr, ok := s.fold(prior.Cov, p)
 	if !ok {
 		return false
 	}
-	q := s.of
-	small, inner := &Shape{P: q, Values: make([]float64, q), Vectors: make([]float64, q*q)}, basis{}
+	q, fa, inner := s.of, a.folded(), basis{}
+	small := &Shape{P: q, Values: make([]float64, q), Vectors: make([]float64, q*q)}
 	if !eigen(small.Values, small.Vectors, fa.own, q) || !(small.Values[0] > 0) {
 		return false
 	}
-	inner.set(small, &Prior{Mean: make([]float64, q), Cov: fr.own})
-	root := math.Sqrt(fa.other)
-	b.span, b.inner, b.outside = s, inner.to, 1/root
-	b.below = s.spread(b.variance, b.to, max(0, fr.other*fa.other), 1/root, inner.variance, inner.to)
-	columns, back := make([]float64, p*p), make([]float64, q*q)
-	for k := range q {
-		for j := range q {
-			back[j*q+k] = inner.from[k*q+j]
+	inner.set(small, &Prior{Mean: make([]float64, q), Cov: fr.own}, 1)
+	other, count := max(0, fr.other*fa.other), q+1
+	b.resize(p, count)
+	b.span, b.inner, b.outside, b.below = s, inner.to, 1/math.Sqrt(fa.other), 0
+	for b.below < q && inner.variance[b.below] < other {
+		b.below++
+	}
+	to, from := dense.New(p, q), dense.New(q, p)
+	dense.AddProduct(to, 1, s.in(), dense.Of(inner.to, q, q), dense.All, 1)
+	dense.AddProduct(from, 1, dense.Of(inner.from, q, q), s.in().T(), dense.All, 1)
+	clear(b.to)
+	clear(b.from)
+	for l := range q {
+		at := b.at(l)
+		b.variance[at] = inner.variance[l]
+		copy(b.from[at*p:(at+1)*p], from.Row(l))
+		for k := range p {
+			b.to[k*count+at] = to.Row(k)[l]
 		}
 	}
-	s.spread(make([]float64, p), columns, max(0, fr.other*fa.other), root, inner.variance, back)
-	for k := range p {
-		for j := range p {
-			b.from[j*p+k] = columns[k*p+j]
-		}
-	}
+	b.variance[b.below], b.times[b.below] = other, float64(p-q)
 	return true
 }
 
-// rest sets what follows from T.
-func (b *basis) rest(prior *Prior) {
-	p := len(b.mean)
-	for i, t := range b.to {
-		b.squares[i] = t * t
+// at is where direction l of the span is.
+func (b *basis) at(l int) int {
+	if l < b.below {
+		return l
 	}
-	if b.span != nil {
-		b.outsides = make([]float64, p)
-		for k := range p {
-			for _, t := range b.squares[k*p+b.below : k*p+b.below+p-b.span.of] {
-				b.outsides[k] += t
-			}
-		}
-	}
-	blas64.Gemv(blas.NoTrans, 1, square(b.from, p), column(prior.Mean), 0, column(b.mean))
+	return l + 1
 }
 
 // turn writes T a Tᵀ, both triangles, of a symmetric a of which the upper one is read.
 func (b *basis) turn(dst, a []float64) {
 	p := len(b.mean)
 	if b.span != nil {
-		b.turnWithin(dst, a, p)
+		b.turnWithin(dst, a)
 		return
 	}
 	work := make([]float64, p*p)
@@ -199,33 +222,20 @@ func (b *basis) turn(dst, a []float64) {
 	symmetric(dst, p)
 }
 
-// turnWithin is turn where rows outside of the span have no means: a is diagonal there.
-func (b *basis) turnWithin(dst, a []float64, p int) {
-	q := b.span.of
-	out, own := p-q, dense.New(q, q)
-	other := 0.0
-	at := func(k int) int {
-		if k < b.below {
-			return k
-		}
-		return k + out
-	}
-	for k := range out {
-		j := b.below + k
-		other += a[j*p+j] / float64(out)
-	}
+// turnWithin is turn in a span.
+func (b *basis) turnWithin(dst, a []float64) {
+	q, count := b.span.of, len(b.mean)
+	own := dense.New(q, q)
 	for k := range q {
 		for l := range q {
-			i, j := min(at(k), at(l)), max(at(k), at(l))
-			own.Data[k*q+l] = a[i*p+j]
+			own.Data[k*q+l] = a[b.at(min(k, l))*count+b.at(max(k, l))]
 		}
 	}
 	t := dense.Of(b.inner, q, q)
 	work, turned := dense.New(q, q), dense.New(q, q)
 	dense.AddProduct(work, 1, t, own, dense.All, 1)
 	dense.AddProduct(turned, 1, work, t.T(), dense.All, 1)
-	b.span.unfold(dst, folded{other * b.outside * b.outside, turned.Data})
-	symmetric(dst, p)
+	b.span.unfold(dst, folded{a[b.below*count+b.below] * b.outside * b.outside, turned.Data})
 }
 
 // symmetric copies the upper triangle to the lower.
@@ -257,16 +267,55 @@ func (s *Shape) of(dst []float64, f func(float64) float64) {
 	symmetric(dst, s.P)
 }
 
-// own are the eigenvectors of the span, one a row, and where they are among all. More than half of all values are equal, those outside of it.
-func (s *Shape) own() (vectors dense.Matrix, at []int) {
-	p := s.P
-	other, outside := s.Values[p/2], p-s.Span.of
-	for j, v := range s.Values {
-		if v == other && outside > 0 {
-			outside--
-			continue
+// InverseDiagonal writes the diagonal of the inverse.
+func (s *Shape) InverseDiagonal(dst []float64) {
+	first := 0.0
+	if s.Span != nil {
+		first = 1 / s.Values[s.below]
+	}
+	vectors, at := s.Own()
+	for k := range s.P {
+		dst[k] = first
+	}
+	for row, j := range at {
+		by := 1/s.Values[j] - first
+		for k, v := range vectors.Row(row) {
+			dst[k] += by * v * v
 		}
-		at = append(at, j)
+	}
+}
+
+// folded is the shape as the span has it.
+func (s *Shape) folded() folded {
+	q := s.Span.of
+	vectors, at := s.Own()
+	turned, scaled, own := dense.New(len(at), q), dense.New(len(at), q), dense.New(q, q)
+	dense.AddProduct(turned, 1, vectors, s.Span.in(), dense.All, 1)
+	for row, j := range at {
+		for k, v := range turned.Row(row) {
+			scaled.Row(row)[k] = s.Values[j] * v
+		}
+	}
+	dense.AddProduct(own, 1, turned.T(), scaled, dense.All, 1)
+	return folded{s.Values[s.below], own.Data}
+}
+
+// outside are the values outside of the span, from … to.
+func (s *Shape) outside() (from, to int) {
+	if s.Span == nil {
+		return 0, 0
+	}
+	return s.below, s.below + s.P - s.Span.of
+}
+
+// Own are the eigenvectors of the span, one a row, and where they are among all; all of them without a span.
+func (s *Shape) Own() (vectors dense.Matrix, at []int) {
+	p := s.P
+	from, to := s.outside()
+	for j := range p {
+		if j < from || j >= to {
+			at = append(at, j)
+		}
 	}
 	vectors = dense.New(len(at), p)
 	for row, j := range at {
@@ -279,17 +328,17 @@ func (s *Shape) own() (vectors dense.Matrix, at []int) {
 
 // ofSpan is of where all that is outside of the span has one value: Q f(Λ) Qᵀ = f₀ I + Σ (f-f₀) q qᵀ over the others.
 func (s *Shape) ofSpan(dst []float64, f func(float64) float64) {
-	vectors, at := s.own()
+	vectors, at := s.Own()
 	a := dense.New(len(at), len(at))
 	for row, j := range at {
 		a.Row(row)[row] = f(s.Values[j])
 	}
-	s.backFrom(dst, vectors, a, f(s.Values[s.P/2]))
+	backFrom(dst, vectors, a, f(s.Values[s.below]))
 }
 
-// backFrom writes Qᵀ(a-f₀I)Q + f₀I, with the rows of Q.
-func (s *Shape) backFrom(dst []float64, vectors, a dense.Matrix, other float64) {
-	p := s.P
+// backFrom writes Qᵀ(a-f₀I)Q + f₀I, with the rows of Q, and changes a.
+func backFrom(dst []float64, vectors, a dense.Matrix, other float64) {
+	p := vectors.Columns
 	for row := range a.Rows {
 		a.Row(row)[row] -= other
 	}
@@ -299,25 +348,10 @@ func (s *Shape) backFrom(dst []float64, vectors, a dense.Matrix, other float64) 
 	for k := range p {
 		dst[k*p+k] += other
 	}
-	symmetric(dst, p)
 }
 
-// Back writes Q a Qᵀ of a symmetric a that is diagonal outside of the span, with one value.
-func (s *Shape) Back(dst, a []float64) {
-	p := s.P
-	if s.Span == nil {
-		work := make([]float64, p*p)
-		dense.Product(dense.Of(work, p, p), dense.Of(s.Vectors, p, p), dense.Of(a, p, p))
-		dense.Product(dense.Of(dst, p, p), dense.Of(work, p, p), dense.Of(s.Vectors, p, p).T())
-		return
-	}
-	vectors, at := s.own()
-	own, other := dense.New(len(at), len(at)), trace(a, p)
-	for row, i := range at {
-		other -= a[i*p+i]
-		for column, j := range at {
-			own.Row(row)[column] = a[i*p+j]
-		}
-	}
-	s.backFrom(dst, vectors, own, other/float64(p-len(at)))
+// Back writes the symmetric matrix that is a along the vectors of [Shape.Own], and other I in what is orthogonal to these. It changes a.
+func (s *Shape) Back(dst []float64, a dense.Matrix, other float64) {
+	vectors, _ := s.Own()
+	backFrom(dst, vectors, a, other)
 }

@@ -80,10 +80,10 @@ func (r *Rows) refitSizes() float64 {
 
 // evidences sets the logarithms of how much likelier row i of a chunk is if it is there with each size than if it is zero, and µ and S of each.
 func (r *Rows) evidences(w *sums, from, i, n int) {
-	p, a, one := r.P, r.field.Size[from+i], &w.one
+	count, a, one := len(r.basis.variance), r.field.Size[from+i], &w.one
 	if one.odds == nil {
 		of := func(count int) []float64 { return make([]float64, count*len(gridOfSizes)) }
-		one.odds, one.pi, one.mu, one.s = of(1), of(1), of(p), of(p)
+		one.odds, one.pi, one.mu, one.s = of(1), of(1), of(r.P), of(r.P)
 	}
 	for j, t := range gridOfSizes {
 		odds, product := 0.0, logProduct{value: 1}
@@ -92,9 +92,9 @@ func (r *Rows) evidences(w *sums, from, i, n int) {
 			m, c, onward := r.basis.mean[k], w.centre[k*n+i], w.onward[k*n+i]
 			h, inverse := a*c+onward, 1/(1+a*d)
 			mu := c + (d*onward+(m-c))*inverse
-			one.mu[j*p+k], one.s[j*p+k] = mu, d*inverse
+			one.mu[j*count+k], one.s[j*count+k] = mu, d*inverse
 			odds += mu*h + m*(h-a*mu)
-			product.multiply(1 + a*d)
+			product.power(1+a*d, r.basis.times[k])
 		}
 		one.odds[j] = 0.5 * (odds - product.log())
 	}
@@ -102,7 +102,7 @@ func (r *Rows) evidences(w *sums, from, i, n int) {
 
 // posteriorsOfSizes is posteriors and sum where rows have sizes.
 func (r *Rows) posteriorsOfSizes(w *sums, from, n int) {
-	p, one := r.P, &w.one
+	count, one := len(r.basis.variance), &w.one
 	for i := range n {
 		r.evidences(w, from, i, n)
 		for j, l := range r.sizes {
@@ -110,7 +110,7 @@ func (r *Rows) posteriorsOfSizes(w *sums, from, n int) {
 		}
 		there, zero := floats.LogSumExp(one.odds), 0.0
 		if a := r.field.Size[from+i]; a > 0 {
-			for k := range p {
+			for k := range count {
 				h := a*w.centre[k*n+i] + w.onward[k*n+i]
 				zero += h * (h / a)
 			}
@@ -121,12 +121,12 @@ func (r *Rows) posteriorsOfSizes(w *sums, from, n int) {
 			one.pi[j] = math.Exp(l - there)
 			r.Weight[from+i] += pi * one.pi[j] * gridOfSizes[j]
 		}
-		for k := range p {
+		for k := range count {
 			at := k*n + i
 			w.mu[at], w.s[at] = 0, 0
 			for j, q := range one.pi {
-				w.mu[at] += q * one.mu[j*p+k]
-				w.s[at] += q * one.s[j*p+k]
+				w.mu[at] += q * one.mu[j*count+k]
+				w.s[at] += q * one.s[j*count+k]
 			}
 			w.offset[at] = w.mu[at] - w.centre[at]
 		}
@@ -139,14 +139,14 @@ func (r *Rows) posteriorsOfSizes(w *sums, from, n int) {
 
 // sumOfSizes adds row i of a chunk up.
 func (r *Rows) sumOfSizes(w *sums, from, i, n int, pi float64) {
-	p, one := r.P, &w.one
+	count, one := len(r.basis.variance), &w.one
 	w.count += pi
-	for k := range p {
+	for k := range count {
 		w.inside[k] += pi * w.s[k*n+i]
 	}
 	if rest := pi * (1 - pi); rest > absent {
 		root := math.Sqrt(rest)
-		for k := range p {
+		for k := range count {
 			w.doubted = append(w.doubted, root*w.mu[k*n+i])
 		}
 		w.of = append(w.of, -1)
@@ -157,11 +157,11 @@ func (r *Rows) sumOfSizes(w *sums, from, i, n int, pi float64) {
 		}
 		t := gridOfSizes[j]
 		w.counts[j] += q
-		w.far(q, r.basis.distance(r.others(), one.mu[j*p:], one.s[j*p:], 1)/t)
+		w.far(q, r.basis.distance(one.mu[j*count:], one.s[j*count:], 1)/t)
 		root, rooted, apart := math.Sqrt(q), math.Sqrt(q/t), 0.0
-		for k, v := range one.mu[j*p : (j+1)*p] {
+		for k, v := range one.mu[j*count : (j+1)*count] {
 			w.first[k] += q / t * v
-			w.within[k] += q / t * one.s[j*p+k]
+			w.within[k] += q / t * one.s[j*count+k]
 			w.scaled = append(w.scaled, rooted*v)
 			off := root * (v - w.mu[k*n+i])
 			w.doubted = append(w.doubted, off)
@@ -175,11 +175,9 @@ func (r *Rows) sumOfSizes(w *sums, from, i, n int, pi float64) {
 // spread adds to variances what the means of different sizes of a row differ in: the vectors that were listed with it.
 func (r *Rows) spread(w *sums, from int) {
 	p := r.P
-	count, turned := len(w.of), make([]float64, len(w.doubted))
-	for _, part := range r.basis.parts() { // they are zero outside
-		a, b := part[0], part[1]
-		dense.AddProduct(dense.Of(turned, count, p), 1, dense.Of(w.doubted, count, p).Part(0, count, a, b), dense.Of(r.basis.to, p, p).Part(0, p, a, b).T(), dense.All, 1)
-	}
+	rows, count := len(w.of), len(r.basis.variance)
+	turned := make([]float64, rows*p)
+	dense.AddProduct(dense.Of(turned, rows, p), 1, dense.Of(w.doubted, rows, count), dense.Of(r.basis.to, p, count).T(), dense.All, 1)
 	for at, i := range w.of {
 		if i < 0 {
 			continue
@@ -224,7 +222,7 @@ func (r *Rows) SizesGain() (gain, shape float64) {
 			gain, shape = v, at
 		}
 	}
-	r.basis.set(r.field.Shape, &r.Prior)
+	r.basis.set(r.field.Shape, &r.Prior, r.Columns)
 	return gain, shape
 }
 
@@ -232,7 +230,7 @@ func (r *Rows) SizesGain() (gain, shape float64) {
 func (r *Rows) oddsOfSizes(q *Prior) []float64 {
 	count := len(gridOfSizes)
 	odds := make([]float64, r.N*count)
-	r.basis.set(r.field.Shape, q)
+	r.basis.set(r.field.Shape, q, r.Columns)
 	parallel.Run(len(r.chunks), r.Threads, func(c int) {
 		from, w := c*rowsOfChunk, &r.chunks[c]
 		n := min(rowsOfChunk, r.N-from)

@@ -2,6 +2,9 @@ package joint
 
 import (
 	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/floats"
 
 	"github.com/calamp/calamp/internal/dense"
 )
@@ -9,64 +12,62 @@ import (
 // Span is what fewer sensors than signals leave of these: readings are in the span of as many vectors as there are sensors, and so are all estimates. Matrices over signals are a multiple of I in what is orthogonal to
 // that, from the first iteration on, and their eigenvectors there are any. So an array of 32 antennas and 500 snapshots has matrices of 33 rows to decompose, and not of 500.
 type Span struct {
-	of      int          // dimensions of the span
-	vectors dense.Matrix // P×P, orthonormal columns: what is orthogonal to the span, then the span
+	of      int       // dimensions of the span
+	vectors []float64 // of×P, orthonormal rows; of complex values each has i times itself behind it
 }
 
-// spanFrom is the number of signals for each dimension of the span from which on it pays.
-const spanFrom = 2
+const (
+	// spanFrom is the number of signals for each dimension of the span from which on it pays.
+	spanFrom = 2
+
+	// spanRounding is the part of a sum of squares that is rounding.
+	spanRounding = 1e-13
+)
 
 // NewSpan is that of rows of p values each, and of all values being the same or, of complex values of two columns, of i times each row; nil where it is not worth it.
 func NewSpan(rows []float64, p, columns int) *Span {
-	of := len(rows)/p + 1
-	if columns > 1 {
-		of = 2 * (len(rows) / p)
-	}
-	if p < spanFrom*of {
+	if most := columns*(len(rows)/p) + 2 - columns; p < spanFrom*most || math.IsNaN(squares(rows)) {
 		return nil
 	}
-	gram := dense.New(p, p)
-	if columns == 1 {
-		for j := range gram.Data {
-			gram.Data[j] = 1 / float64(p)
-		}
-	}
+	s := new(Span)
 	for from := 0; from < len(rows); from += p {
-		row := rows[from : from+p]
-		square := 0.0
-		for _, v := range row {
-			square += v * v
-		}
-		if math.IsNaN(square) {
-			return nil
-		}
-		if square > 0 {
-			scaled := dense.New(1, p)
-			for k, v := range row {
-				scaled.Data[k] = v / math.Sqrt(square)
-			}
-			dense.AddProduct(gram, 1, scaled.T(), scaled, dense.All, 1)
-		}
+		s.add(rows[from:from+p], columns)
 	}
-	s, values := &Span{of: of, vectors: dense.New(p, p)}, make([]float64, p)
-	if columns > 1 {
-		Circular(gram.Data, p)
+	if columns == 1 {
+		s.add(slices.Repeat([]float64{1}, p), 1)
 	}
-	if !eigen(values, s.vectors.Data, gram.Data, p) {
+	if s.of == 0 {
 		return nil
-	}
-	if columns > 1 {
-		(&Shape{P: p, Values: values, Vectors: s.vectors.Data}).pairUp()
 	}
 	return s
 }
 
-// in is the span as columns, and out their complement.
-func (s *Span) in() dense.Matrix {
-	return s.vectors.Part(0, s.vectors.Rows, s.vectors.Rows-s.of, s.vectors.Rows)
+// add adds what a row has beyond those before it (Gram and Schmidt, twice).
+func (s *Span) add(row []float64, columns int) {
+	p := len(row)
+	v := slices.Clone(row)
+	for range 2 {
+		for from := 0; from < len(s.vectors); from += p {
+			u := s.vectors[from : from+p]
+			floats.AddScaled(v, -floats.Dot(u, v), u)
+		}
+	}
+	size := floats.Norm(v, 2)
+	if !(size > spanRounding*floats.Norm(row, 2)) {
+		return
+	}
+	floats.Scale(1/size, v)
+	s.vectors = append(s.vectors, v...)
+	if columns > 1 {
+		for k := 0; k < p; k += 2 {
+			s.vectors = append(s.vectors, -v[k+1], v[k])
+		}
+	}
+	s.of += columns
 }
 
-func (s *Span) out() dense.Matrix { return s.vectors.Part(0, s.vectors.Rows, 0, s.vectors.Rows-s.of) }
+// in is the span as columns.
+func (s *Span) in() dense.Matrix { return dense.Of(s.vectors, s.of, len(s.vectors)/s.of).T() }
 
 // folded is a symmetric matrix that is own inside the span, and other I outside of it.
 type folded struct {
@@ -74,18 +75,13 @@ type folded struct {
 	own   []float64 // of×of
 }
 
-// spanRounding is the part of the sum of squares that is rounding.
-const spanRounding = 1e-13
-
-// fold folds a matrix, of which the upper triangle is read; false where it is another one.
+// fold folds a matrix; false where it is another one.
 func (s *Span) fold(a []float64, p int) (f folded, ok bool) {
-	full := append([]float64(nil), a[:p*p]...)
-	symmetric(full, p)
 	moved, own := dense.New(p, s.of), dense.New(s.of, s.of)
-	dense.AddProduct(moved, 1, dense.Of(full, p, p), s.in(), dense.All, 1)
+	dense.AddProduct(moved, 1, dense.Of(a, p, p), s.in(), dense.All, 1)
 	dense.AddProduct(own, 1, s.in().T(), moved, dense.All, 1)
-	all, within, left, out := squares(full), squares(own.Data), squares(moved.Data), float64(p-s.of)
-	f = folded{(trace(full, p) - trace(own.Data, s.of)) / out, own.Data}
+	all, within, left, out := squares(a), squares(own.Data), squares(moved.Data), float64(p-s.of)
+	f = folded{(trace(a, p) - trace(own.Data, s.of)) / out, own.Data}
 	// Nothing leads out of the span, and outside of it there is one variance.
 	return f, math.Abs(left-within) <= spanRounding*all && math.Abs(all-within-out*f.other*f.other) <= spanRounding*all
 }
@@ -99,21 +95,12 @@ func squares(v []float64) (total float64) {
 
 // unfold writes the matrix.
 func (s *Span) unfold(dst []float64, f folded) {
-	p := s.vectors.Rows
-	inner, moved := append([]float64(nil), f.own...), dense.New(p, s.of)
-	for k := range s.of {
-		inner[k*s.of+k] -= f.other
-	}
-	dense.AddProduct(moved, 1, s.in(), dense.Of(inner, s.of, s.of), dense.All, 1)
-	dense.Product(dense.Of(dst, p, p), moved, s.in().T())
-	for k := range p {
-		dst[k*p+k] += f.other
-	}
+	backFrom(dst, s.in().T(), dense.Of(slices.Clone(f.own), s.of, s.of), f.other)
 }
 
-// spread writes p values and columns in ascending order of the values: those outside of the span, all with the value other, and own ones with the columns u (of×of) in terms of the span. It returns how many of the latter are first.
-func (s *Span) spread(values, vectors []float64, other, outside float64, own, u []float64) (below int) {
-	p := s.vectors.Rows
+// spread writes p values and columns in ascending order of the values: those outside of the span, all with the value other and no columns, and own ones with the columns u (of×of) in terms of the span. It returns how many of the latter are first.
+func (s *Span) spread(values, vectors []float64, other float64, own, u []float64) (below int) {
+	p := len(values)
 	out, turned := p-s.of, dense.New(p, s.of)
 	dense.AddProduct(turned, 1, s.in(), dense.Of(u, s.of, s.of), dense.All, 1)
 	for below < s.of && own[below] < other {
@@ -122,9 +109,6 @@ func (s *Span) spread(values, vectors []float64, other, outside float64, own, u 
 	for k := range p {
 		row, from := vectors[k*p:(k+1)*p], turned.Row(k)
 		copy(row, from[:below])
-		for j, v := range s.out().Row(k) {
-			row[below+j] = outside * v
-		}
 		copy(row[below+out:], from[below:])
 	}
 	copy(values, own[:below])
@@ -146,7 +130,7 @@ func (s *Span) eigen(to *Shape, a []float64, columns int) bool {
 			if columns > 1 {
 				small.pairUp()
 			}
-			s.spread(to.Values, to.Vectors, f.other, 1, small.Values, small.Vectors)
+			to.below = s.spread(to.Values, to.Vectors, f.other, small.Values, small.Vectors)
 			return true
 		}
 	}

@@ -3,6 +3,7 @@ package joint
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -73,7 +74,13 @@ func TestSpan(t *testing.T) {
 		{"first, matrix and inverse", func(r *Rows) []float64 { return r.first }},
 		{"second", func(r *Rows) []float64 { return r.second }},
 		{"square", func(r *Rows) []float64 { return r.Square }},
-		{"variance", func(r *Rows) []float64 { return r.basis.variance }},
+		{"variance", func(r *Rows) (all []float64) {
+			for k, v := range r.basis.variance {
+				all = append(all, slices.Repeat([]float64{v}, int(r.basis.times[k]))...)
+			}
+			return all
+		}},
+		{"effective rows", func(r *Rows) []float64 { return []float64{r.effective(), r.away} }},
 	} {
 		a, b := c.of(all[0]), c.of(all[1])
 		worst := 0.0
