@@ -119,15 +119,15 @@ func (c *Calibrator) residuals() {
 }
 
 // residual is χ of the reading of sensor mu.
-func (c *Calibrator) residual(mu int) float64 {
+func (c *Calibrator) residual(mu int) (chi float64) {
 	if c.columns > 1 {
-		chi, _ := c.residualOf(mu, c.pastMean[mu], c.pastSVar[mu], c.sample.Of(c.stats, mu))
-		return chi
-	}
-	r, d := c.innovation(mu)
-	chi := r / math.Sqrt(max(d, math.SmallestNonzeroFloat64))
-	if math.Abs(chi) > amp.Suspicious {
-		chi = c.likeNoOther(chi, mu)
+		chi, _ = c.residualOf(mu, c.pastMean[mu], c.pastSVar[mu], c.sample.Of(c.stats, mu))
+	} else {
+		r, d := c.innovation(mu)
+		chi = r / math.Sqrt(max(d, math.SmallestNonzeroFloat64))
+		if math.Abs(chi) > amp.Suspicious {
+			chi = c.likeNoOther(chi, mu)
+		}
 	}
 	if c.learnsEach() {
 		return c.heavyTailed(chi, mu)

@@ -134,34 +134,59 @@ func (c *Calibrator) learnSensorNoise(m *Model) {
 		if outlying != nil {
 			trust *= 1 - outlying[mu]
 		}
-		r, d := c.innovation(mu)
-		rest := d - c.sample.Noise(mu)
-		share := m.NoiseVar / (rest + m.NoiseVar)
-		n.Sum[mu] += trust * share * share * (r*r - rest)
-		n.Weight[mu] += trust * share * share
+		c.innovations(mu, func(r, rest float64) {
+			share := m.NoiseVar / (rest + m.NoiseVar)
+			n.Sum[mu] += trust * share * share * (r*r - rest)
+			n.Weight[mu] += trust * share * share
+		})
 	}
 	if typical := n.typical(); typical > 0 {
 		m.NoiseVar = typical
 	}
 }
 
+// innovations calls f with the residual of each reading of a sensor given all but itself, and its variance without the sensor's noise. Those of several rows have the error of s in common, which
+// changes the variance of a sum of their squares, and not its mean.
+func (c *Calibrator) innovations(mu int, f func(r, rest float64)) {
+	e := c.sample
+	if c.columns == 1 {
+		r, d := c.innovation(mu)
+		f(r, d-e.Noise(mu))
+		return
+	}
+	past := func(y float64) (z, variance float64) { return real(c.pastMean[mu]) * y, c.pastSVar[mu] * y * y }
+	if offsets := c.offsets(); offsets != nil {
+		past = offsets.Corrected(e.Of(c.stats, mu)).At
+	}
+	for j := mu * c.rows; j < (mu+1)*c.rows; j++ {
+		if y := c.y[j]; !math.IsNaN(y) {
+			z, variance := past(y)
+			f(z-e.Omega[j], e.U[j]+c.noise+variance-e.Noise(j))
+		}
+	}
+}
+
 // heavyTailed is χ as it would be of a normal distribution, where the noise of the sensor is known from as many readings
-// as ν - ν₀: the residual is then Student's,
+// as ν - ν₀: the n residuals of a sensor, of which χ² is the mean of squares, are then Student's,
 //
-//	χ² → (ν+1) log(1 + χ²/ν).
+//	χ² → (ν+n) log(1 + nχ²/ν)/n.
 func (c *Calibrator) heavyTailed(chi float64, mu int) float64 {
 	nu := float64(sensorShrinkage)
 	if n := c.state.Model.each(); n != nil {
 		nu += n.Weight[mu]
 	}
-	return math.Copysign(math.Sqrt((nu+1)*math.Log1p(chi*chi/nu)), chi)
+	count := 0.0
+	for _, y := range c.row(c.y, mu) {
+		count += float64(1 - bit(math.IsNaN(y)))
+	}
+	return math.Copysign(math.Sqrt((nu+count)*math.Log1p(count*chi*chi/nu)/count), chi)
 }
 
 // takeTogether takes what samples that were solved together say of the noise of every sensor.
 func (m *Model) takeTogether(b *amp.State) {
 	n := &SensorNoise{b.SensorNoise(), make([]float64, b.M)}
 	for mu := range n.Sum {
-		for _, y := range b.Y[mu*b.P : (mu+1)*b.P] {
+		for _, y := range b.Y[mu*b.Each : (mu+1)*b.Each] {
 			n.Weight[mu] += float64(1 - bit(math.IsNaN(y)))
 		}
 		n.Sum[mu] *= n.Weight[mu]

@@ -20,10 +20,7 @@ func (c *instrument) gather(w operator.Operator) (operator.Operator, error) {
 	if err != nil || order == nil {
 		return w, err
 	}
-	switch {
-	case c.opt.LearnSensorNoise:
-		return nil, errors.New("a stream does not learn the noise of each sensor where sensors have several rows: give the variances, such as calamp solve finds of some samples")
-	case len(c.opt.SensorDerivatives) > 0:
+	if len(c.opt.SensorDerivatives) > 0 {
 		return nil, errors.New("a stream with sensors of several rows has no parameters of sensors: leave one of the two out")
 	}
 	c.m, c.rows, c.order = len(order)/each, each, order
