@@ -14,6 +14,7 @@ import (
 	"github.com/calamp/calamp/internal/dense"
 	"github.com/calamp/calamp/internal/joint"
 	"github.com/calamp/calamp/internal/parallel"
+	"github.com/calamp/calamp/internal/quadrature"
 	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/solver"
@@ -41,6 +42,7 @@ type jointRows struct {
 	change float64 // of the hyperparameters, in standard errors
 	asked  bool    // whether rows differ in size
 	found  bool    // see [Problem.JointFound]
+	cuts   bool    // entries cannot be negative
 
 	brightness  []float64 // see [Solver.OneScene]
 	ifUnsettled []float64 // what it is if the run does not settle
@@ -727,6 +729,21 @@ func (e *jointRows) steadied(ratio float64) float64 {
 // onItsWay is the factor by which V falls, between two steps of the noise, while it is on its way.
 const onItsWay = 0.9
 
+// cut leaves of the posterior of each entry, where entries cannot be negative, what is above zero.
+func (e *jointRows) cut() {
+	for j, x := range e.X {
+		pi := e.rows.Support[j%e.N]
+		mean := x / pi
+		variance := e.C[j]/pi - (1-pi)*mean*mean
+		if !(variance > 0) { // the entry is zero
+			continue
+		}
+		sd := math.Sqrt(variance)
+		_, m, v := quadrature.TruncatedNormal(mean / sd)
+		e.X[j], e.C[j] = pi*sd*m, pi*variance*(v+(1-pi)*m*m)
+	}
+}
+
 // adopt makes the model's prior what the rows' is for one entry of a signal, whatever the others are: what diagnosis and theory know.
 func (e *jointRows) adopt() {
 	e.Adopt(Model{withColumns(entryOf(&e.rows.Prior), e.columns), e.model.Channel})
@@ -942,15 +959,25 @@ func (s *Solver) JointGain() float64 {
 	return 0
 }
 
-// HasSlab reports whether rows of signals can be joint: each entry is zero or Gaussian.
+// HasSlab reports whether each entry is zero or Gaussian.
 func HasSlab(p prior.Prior) bool {
+	switch p.(type) {
+	case prior.NonNegative, prior.Laplace:
+		return false
+	}
 	_, ok := partOf(p)
 	return ok
 }
 
-// partOf is the Gauss–Bernoulli prior of a column; false where p is of another kind.
+// partOf is the Gauss–Bernoulli prior of a column; false where p is of another kind. Of a slab that is none it is the one of the same mean and variance: fields of a row have a shape that is not diagonal, under which a product
+// of P such slabs has no closed form. Of eight draws of eight positive scenes behind masks that change by 30 % runs one by one with their own prior had s inside 63 to 100 %, and these 81 to 98 % (docs/log/validation.md).
 func partOf(p prior.Prior) (g prior.GaussBernoulli, ok bool) {
 	switch p := p.(type) {
+	case prior.NonNegative:
+		mean := p.Mean() / p.Density
+		return prior.GaussBernoulli{Density: p.Density, SignalMean: mean, SignalVar: p.Variance()/p.Density - (1-p.Density)*mean*mean}, true
+	case prior.Laplace:
+		return prior.GaussBernoulli{Density: p.Density, SignalVar: p.SignalVar}, true
 	case interface{ GaussBernoulliPrior() prior.GaussBernoulli }:
 		return p.GaussBernoulliPrior(), true
 	case interface {
@@ -1022,7 +1049,7 @@ func (b *planner) jointPossible() error {
 	case b.P < 2*columns:
 		return errors.New("joint signals: there is one signal, and nothing that it could have in common with others; expected 2 or more")
 	case !known:
-		return fmt.Errorf("joint signals need a Gauss–Bernoulli prior, and a %T is none", b.Model.Prior)
+		return fmt.Errorf("joint signals need a prior of a spike and one slab, and a %T is none", b.Model.Prior)
 	case b.vector():
 		return errors.New("joint signals need AMP: vector AMP has one precision a signal")
 	case b.evidence():
@@ -1073,6 +1100,12 @@ func (b *planner) jointStart() (g prior.GaussBernoulli, learns joint.Learns) {
 	}
 	g, _ = partOf(b.Model.Prior)
 	return g, learnsOf(b.Model.Prior)
+}
+
+// positive reports whether entries cannot be negative.
+func positive(p prior.Prior) bool {
+	_, is := p.(prior.NonNegative)
+	return is
 }
 
 // learnsOf is what is learned of rows, of each entry of which p is the prior.

@@ -262,6 +262,7 @@ func (b *planner) build() (*Solver, error) {
 		}
 	}
 	rowsFrom, rowsLearn := b.jointStart()
+	cuts := positive(b.Model.Prior)
 	if b.joint() {
 		b.Model.Prior = withColumns(rowsFrom, prior.ColumnsOf(b.Model.Prior)) // the rows learn what is learned of it
 	}
@@ -324,7 +325,7 @@ func (b *planner) build() (*Solver, error) {
 		return s, b.makeParts(s)
 	case b.joint():
 		rows := newJointRows(state, rowsFrom, rowsLearn, b.Variance != solver.Scalar)
-		rows.found = b.JointFound
+		rows.found, rows.cuts = b.JointFound, cuts
 		s.Iteration, s.Parts = rows, append(s.Parts, rows)
 	case b.full():
 		s.Iteration = newFull(state)

@@ -29,6 +29,13 @@ const sameVariance = 2
 
 // Report implements [Part].
 func (e *jointRows) Report(s *Solver) {
+	e.widenBars(s)
+	if e.cuts {
+		e.cut()
+	}
+}
+
+func (e *jointRows) widenBars(s *Solver) {
 	if e.columns > 1 || e.calibration == nil || !e.correlates() {
 		return
 	}
