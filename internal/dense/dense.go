@@ -4,7 +4,7 @@ package dense
 
 import (
 	"math"
-	"slices"
+	"runtime"
 
 	"github.com/calamp/calamp/internal/kernel"
 	"github.com/calamp/calamp/internal/parallel"
@@ -64,6 +64,7 @@ const (
 	Lower Which = true // those on and below the diagonal; others may or may not be added to
 )
 
+// buffers are of any length and content.
 var buffers parallel.Pool[[]float64]
 
 // AddProduct adds sign times ab to c, which is no transpose.
@@ -94,22 +95,30 @@ func AddProduct(c Matrix, sign float64, a, b Matrix, which Which, threads int) {
 	}
 }
 
+// Scratch is a matrix of any numbers, to be given back by done.
+func Scratch(rows, columns int) (a Matrix, done func()) {
+	buffer := buffers.Get()
+	*buffer = resized(*buffer, rows*columns)
+	return Of(*buffer, rows, columns), func() { buffers.Put(buffer) }
+}
+
+func resized(buffer []float64, size int) []float64 {
+	if cap(buffer) < size {
+		return make([]float64, size)
+	}
+	return buffer[:size]
+}
+
 // Product sets c, which is no transpose, to ab.
 func Product(c, a, b Matrix) {
-	for i := range c.Rows {
-		clear(c.Row(i))
-	}
-	AddProduct(c, 1, a, b, All, 1)
+	c.clear()
+	AddProduct(c, 1, a, b, All, runtime.GOMAXPROCS(0))
 }
 
 // pack writes strips of so many rows one after the other, each column by column, the last one filled up with zeros.
 func pack(to []float64, a Matrix, strip int) []float64 {
 	strips := (a.Rows + strip - 1) / strip
-	if size := strips * strip * a.Columns; cap(to) < size {
-		to = make([]float64, size)
-	} else {
-		to = to[:size]
-	}
+	to = resized(to, strips*strip*a.Columns)
 	for s := range strips {
 		into := to[s*strip*a.Columns:][:strip*a.Columns]
 		rows := min(strip, a.Rows-s*strip)
@@ -122,38 +131,62 @@ func pack(to []float64, a Matrix, strip int) []float64 {
 			}
 			continue
 		}
-		for r := range rows {
-			from := a.Data[(s*strip+r)*a.Down:]
-			for j := range a.Columns {
-				into[j*strip+r] = from[j*a.Across]
-			}
+		for r := 0; r < rows; r += lines {
+			packLines(into[r:], a.Part(s*strip+r, s*strip+min(r+lines, rows), 0, a.Columns), strip)
 		}
 	}
 	return to
 }
 
-// addTiles adds sign times the product of packed strips to c, whose row 0 is the row ahead of its column 0 in the product.
-func addTiles(c Matrix, sign float64, depth int, left, right []float64, which Which, ahead int) {
+// lines is how many rows are packed at once: every strip of the processor's own kernels is a multiple of it.
+const lines = 4
+
+// packLines writes a few rows, column by column, the columns a strip apart.
+func packLines(to []float64, a Matrix, strip int) {
+	if a.Rows < lines || a.Across != 1 {
+		for r := range a.Rows {
+			from := a.Data[r*a.Down:]
+			for j := range a.Columns {
+				to[j*strip+r] = from[j*a.Across]
+			}
+		}
+		return
+	}
+	w, x, y, z := a.Row(0), a.Row(1), a.Row(2), a.Row(3)
+	for j, v := range w {
+		into := to[j*strip:][:lines:lines]
+		into[0], into[1], into[2], into[3] = v, x[j], y[j], z[j]
+	}
+}
+
+// addTiles adds times the product of packed strips to c, whose row 0 is the row ahead of its column 0 in the product.
+func addTiles(c Matrix, times float64, depth int, left, right []float64, which Which, ahead int) {
 	rows, columns := kernel.TileSize()
-	var buffer [256]float64
-	out := buffer[:rows*columns]
 	for j := 0; j < c.Columns; j += columns {
-		strip := right[j*depth:][:columns*depth]
+		strip, width := right[j*depth:][:columns*depth], min(columns, c.Columns-j)
 		for i := 0; i < c.Rows; i += rows {
 			if which == Lower && i+rows+ahead <= j {
 				continue
 			}
-			kernel.Tile(depth, left[i*depth:][:rows*depth], strip, out)
-			width := min(columns, c.Columns-j)
-			for r := range min(rows, c.Rows-i) {
-				to, from := c.Data[(i+r)*c.Down+j:][:width], out[r*columns:][:width]
-				for k, v := range from {
-					to[k] += float64(sign * v)
-				}
+			other, height := left[i*depth:][:rows*depth], min(rows, c.Rows-i)
+			if height == rows && width == columns {
+				kernel.Tile(depth, times, other, strip, c.Data[i*c.Down+j:], c.Down)
+				continue
+			}
+			var out [mostOfTile]float64 // the part of a tile
+			for r := range height {
+				copy(out[r*columns:], c.Data[(i+r)*c.Down+j:][:width])
+			}
+			kernel.Tile(depth, times, other, strip, out[:], columns)
+			for r := range height {
+				copy(c.Data[(i+r)*c.Down+j:][:width], out[r*columns:])
 			}
 		}
 	}
 }
+
+// mostOfTile is at least the size of any tile.
+const mostOfTile = 256
 
 // half is where a triangle of n rows is parted: at a multiple of small, so that its parts fill tiles.
 func half(n int) int { return (n/2 + small - 1) / small * small }
@@ -161,18 +194,66 @@ func half(n int) int { return (n/2 + small - 1) / small * small }
 // Factor replaces the lower triangle of a by L with A = LLᵀ; what is above is not read, and may change. It reports whether A is positive definite in
 // double precision.
 func Factor(a Matrix, threads int) bool {
-	n := a.Rows
+	t, done := newTriangle(a)
+	defer done()
+	return t.factor(threads)
+}
+
+// triangle is a lower triangle with the inverses of the triangles on its diagonal that are not parted any more, one below the other: all that is done with it needs them, more than once.
+type triangle struct {
+	Matrix
+	inverses Matrix
+}
+
+func newTriangle(l Matrix) (t triangle, done func()) {
+	inverses, done := Scratch(l.Rows, small)
+	return triangle{l, inverses}, done
+}
+
+// inverted is a triangle that is factored, with these inverses.
+func inverted(l Matrix) (t triangle, done func()) {
+	t, done = newTriangle(l)
+	for i := 0; i < l.Rows; i += small {
+		t.part(i, min(i+small, l.Rows)).invert()
+	}
+	return t, done
+}
+
+// part is the triangle of rows i to k, k not among them.
+func (t triangle) part(i, k int) triangle {
+	return triangle{t.Part(i, k, i, k), t.inverses.Part(i, k, 0, small)}
+}
+
+// inverse is that of a small triangle, with zeros above the diagonal.
+func (t triangle) inverse() Matrix { return t.inverses.Part(0, t.Rows, 0, t.Rows) }
+
+// invert finds the inverse of a small triangle.
+func (t triangle) invert() {
+	inverse := t.inverse()
+	for i := range t.Rows {
+		to := inverse.Row(i)
+		clear(to[copy(to, t.Row(i)[:i+1]):])
+	}
+	invertSmall(inverse)
+}
+
+func (t triangle) factor(threads int) bool {
+	n := t.Rows
 	if n <= small {
-		return factorSmall(a)
+		if !factorSmall(t.Matrix) {
+			return false
+		}
+		t.invert()
+		return true
 	}
 	h := half(n)
-	first, below, last := a.Part(0, h, 0, h), a.Part(h, n, 0, h), a.Part(h, n, h, n)
-	if !Factor(first, threads) {
+	first, below, last := t.part(0, h), t.Part(h, n, 0, h), t.part(h, n)
+	if !first.factor(threads) {
 		return false
 	}
-	SolveRight(first, below, threads)
-	AddProduct(last, -1, below, below.T(), Lower, threads)
-	return Factor(last, threads)
+	first.solveRight(below, threads)
+	AddProduct(last.Matrix, -1, below, below.T(), Lower, threads)
+	return last.factor(threads)
 }
 
 func factorSmall(a Matrix) bool {
@@ -202,83 +283,138 @@ func dot(a, b []float64) float64 {
 
 // SolveRight replaces b by bL⁻ᵀ.
 func SolveRight(l, b Matrix, threads int) {
-	n := l.Rows
+	t, done := inverted(l)
+	defer done()
+	t.solveRight(b, threads)
+}
+
+func (t triangle) solveRight(b Matrix, threads int) {
+	n := t.Rows
 	if n <= small {
-		multiplied(b, func(c Matrix) { AddProduct(b, 1, c, inverseOf(l).T(), All, threads) })
+		multiplyRight(b, t.inverse().T(), threads)
 		return
 	}
 	h := half(n)
 	left, right := b.Part(0, b.Rows, 0, h), b.Part(0, b.Rows, h, n)
-	SolveRight(l.Part(0, h, 0, h), left, threads)
-	AddProduct(right, -1, left, l.Part(h, n, 0, h).T(), All, threads)
-	SolveRight(l.Part(h, n, h, n), right, threads)
+	t.part(0, h).solveRight(left, threads)
+	AddProduct(right, -1, left, t.Part(h, n, 0, h).T(), All, threads)
+	t.part(h, n).solveRight(right, threads)
 }
 
 // SolveLower replaces b by L⁻¹b.
 func SolveLower(l, b Matrix, threads int) {
-	n := l.Rows
+	t, done := inverted(l)
+	defer done()
+	t.solveLower(b, threads)
+}
+
+func (t triangle) solveLower(b Matrix, threads int) {
+	n := t.Rows
 	if n <= small {
-		multiplied(b, func(c Matrix) { AddProduct(b, 1, inverseOf(l), c, All, threads) })
+		multiplyLeft(t.inverse(), b, threads)
 		return
 	}
 	h := half(n)
 	upper, lower := b.Part(0, h, 0, b.Columns), b.Part(h, n, 0, b.Columns)
-	SolveLower(l.Part(0, h, 0, h), upper, threads)
-	AddProduct(lower, -1, l.Part(h, n, 0, h), upper, All, threads)
-	SolveLower(l.Part(h, n, h, n), lower, threads)
+	t.part(0, h).solveLower(upper, threads)
+	AddProduct(lower, -1, t.Part(h, n, 0, h), upper, All, threads)
+	t.part(h, n).solveLower(lower, threads)
 }
 
-// multiplied makes b what add makes of zero and a copy of b.
-func multiplied(b Matrix, add func(c Matrix)) {
-	buffer := buffers.Get()
-	defer buffers.Put(buffer)
-	*buffer = slices.Grow((*buffer)[:0], b.Rows*b.Columns)
-	c := Of((*buffer)[:b.Rows*b.Columns], b.Rows, b.Columns)
-	for i := range b.Rows {
-		copy(c.Row(i), b.Row(i))
-		clear(b.Row(i))
-	}
-	add(c)
+// multiplyRight replaces b by b times a small square a: once packed, a block of rows is not needed any more.
+func multiplyRight(b, a Matrix, threads int) {
+	rows, columns := kernel.TileSize()
+	right := buffers.Get()
+	defer buffers.Put(right)
+	*right = pack(*right, a.T(), columns)
+	inBlocks(b.Rows, rowBlock, b.Columns*a.Rows, threads, func(i, end int) {
+		left, part := buffers.Get(), b.Part(i, end, 0, b.Columns)
+		*left = pack(*left, part, rows)
+		part.clear()
+		addTiles(part, 1, a.Rows, *left, *right, All, 0)
+		buffers.Put(left)
+	})
 }
 
-// inverseOf is L⁻¹ of a small triangle.
-func inverseOf(l Matrix) Matrix {
-	t := New(l.Rows, l.Rows)
-	for i := range l.Rows {
-		copy(t.Row(i)[:i+1], l.Row(i))
+// multiplyLeft replaces b by a small square a times b: once packed, a block of columns is not needed any more.
+func multiplyLeft(a, b Matrix, threads int) {
+	rows, columns := kernel.TileSize()
+	left := buffers.Get()
+	defer buffers.Put(left)
+	*left = pack(*left, a, rows)
+	inBlocks(b.Columns, columnBlock, b.Rows*a.Rows, threads, func(j, end int) {
+		right, part := buffers.Get(), b.Part(0, b.Rows, j, end)
+		*right = pack(*right, part.T(), columns)
+		part.clear()
+		addTiles(part, 1, a.Rows, *left, *right, All, 0)
+		buffers.Put(right)
+	})
+}
+
+// inBlocks does a range of n block by block, each of n worth so many multiplications.
+func inBlocks(n, block, each, threads int, do func(from, to int)) {
+	if n*each < worthThreads {
+		threads = 1
 	}
-	InvertLower(t, 1)
-	return t
+	parallel.Run((n+block-1)/block, threads, func(part int) { do(part*block, min((part+1)*block, n)) })
+}
+
+// clear makes a matrix that is no transpose zero.
+func (a Matrix) clear() {
+	for i := range a.Rows {
+		clear(a.Row(i))
+	}
 }
 
 // InvertLower replaces the lower triangle of l by that of L⁻¹.
 func InvertLower(l Matrix, threads int) {
-	n := l.Rows
+	t, done := inverted(l)
+	defer done()
+	t.invertLower(threads)
+}
+
+func (t triangle) invertLower(threads int) {
+	n := t.Rows
 	if n <= small {
 		for i := range n {
-			row := l.Row(i)
-			inverse := 1 / row[i]
-			for j := range i { // columns of L⁻¹ above this row are there already
-				total := 0.0
-				for k := j; k < i; k++ {
-					total += float64(row[k] * l.At(k, j))
-				}
-				row[j] = -total * inverse
-			}
-			row[i] = inverse
+			copy(t.Row(i)[:i+1], t.inverses.Row(i))
 		}
 		return
 	}
 	h := half(n)
-	first, below, last := l.Part(0, h, 0, h), l.Part(h, n, 0, h), l.Part(h, n, h, n)
-	SolveLower(last, below, threads)
-	InvertLower(first, threads)
-	InvertLower(last, threads)
-	product := New(n-h, h)
-	clearAbove(first)
-	AddProduct(product, -1, below, first, All, threads)
+	first, below, last := t.part(0, h), t.Part(h, n, 0, h), t.part(h, n)
+	last.solveLower(below, threads)
+	first.invertLower(threads)
+	last.invertLower(threads)
+	clearAbove(first.Matrix)
+	product, done := Scratch(n-h, h)
+	defer done()
+	Product(product, below, first.Matrix)
 	for i := range product.Rows {
-		copy(below.Row(i), product.Row(i))
+		to := below.Row(i)
+		for j, v := range product.Row(i) {
+			to[j] = -v
+		}
+	}
+}
+
+// invertSmall finds row i of L⁻¹ from those above it, which are there already: it is that of the unit matrix less Σ_k l_ik times them, over l_ii.
+func invertSmall(l Matrix) {
+	var sums [small]float64
+	for i := range l.Rows {
+		row, inverse := l.Row(i)[:i+1], 1/l.At(i, i)
+		clear(sums[:i])
+		for k, v := range row[:i] {
+			above := l.Row(k)[:k+1]
+			to := sums[:len(above)]
+			for j, u := range above {
+				to[j] -= float64(v * u)
+			}
+		}
+		for j, v := range sums[:i] {
+			row[j] = v * inverse
+		}
+		row[i] = inverse
 	}
 }
 
@@ -313,9 +449,7 @@ func Square(c, t Matrix, threads int) {
 	Square(c.Part(h, n, h, n), last, threads)
 	AddProduct(c.Part(0, h, 0, h), 1, below.T(), below, Lower, threads)
 	to := c.Part(h, n, 0, h)
-	for i := range to.Rows {
-		clear(to.Row(i))
-	}
+	to.clear()
 	AddProduct(to, 1, last.T(), below, All, threads)
 }
 

@@ -302,7 +302,8 @@ const fewColumns = 0.8
 // factor sets A⁻¹, its determinant and diag(WᵀA⁻¹W).
 func (at *pattern) factor(a *Family, noise float64) error {
 	rows, columns := at.w.Rows, at.w.Columns
-	scaled := dense.New(rows, columns)
+	scaled, done := dense.Scratch(rows, columns)
+	defer done()
 	roots := make([]float64, columns)
 	for j, i := range a.active {
 		roots[j] = math.Sqrt(a.Gamma[i])
@@ -332,7 +333,9 @@ func (at *pattern) factor(a *Family, noise float64) error {
 // factorRows is for A = SSᵀ + ΔI = LLᵀ, with S = W√Γ: Γ diag(WᵀA⁻¹W) are the squares of the columns of L⁻¹S.
 func (at *pattern) factorRows(scaled dense.Matrix, noise float64) bool {
 	threads := runtime.GOMAXPROCS(0)
-	l := dense.New(at.w.Rows, at.w.Rows)
+	l, done := dense.Scratch(at.w.Rows, at.w.Rows)
+	defer done()
+	clear(l.Data)
 	for mu := range l.Rows {
 		l.Data[mu*l.Down+mu] = noise
 	}
@@ -362,7 +365,9 @@ func (at *pattern) factorRows(scaled dense.Matrix, noise float64) bool {
 // Γ diag(WᵀA⁻¹W) = 1 - diag(B⁻¹).
 func (at *pattern) factorColumns(scaled dense.Matrix, noise float64) bool {
 	threads := runtime.GOMAXPROCS(0)
-	l := dense.New(scaled.Columns, scaled.Columns)
+	l, done := dense.Scratch(scaled.Columns, scaled.Columns)
+	defer done()
+	clear(l.Data)
 	dense.AddProduct(l, 1/noise, scaled.T(), scaled, dense.Lower, threads)
 	for j := range l.Rows {
 		l.Data[j*l.Down+j]++
@@ -509,18 +514,23 @@ func (f *Fit) setFields(a *Family, at *pattern) {
 	}
 }
 
+// allColumns are the rows of W that a pattern reads.
+func (f *Fit) allColumns(at *pattern) dense.Matrix {
+	if len(at.rows) == f.w.Rows {
+		return f.w
+	}
+	all := make([]int, f.w.Columns)
+	for i := range all {
+		all[i] = i
+	}
+	return f.columns(at.rows, all)
+}
+
 // reachOf is diag(WᵀA⁻¹W), less what offsets take of it, and A⁻¹W, of all columns.
 func (f *Fit) reachOf(at *pattern) (reach []float64, projected dense.Matrix) {
-	w := f.w
-	if len(at.rows) < f.w.Rows {
-		all := make([]int, f.w.Columns)
-		for i := range all {
-			all[i] = i
-		}
-		w = f.columns(at.rows, all)
-	}
+	w := f.allColumns(at)
 	reach, projected = make([]float64, w.Columns), dense.New(w.Rows, w.Columns)
-	dense.AddProduct(projected, 1, at.inverse, w, dense.All, runtime.GOMAXPROCS(0))
+	dense.Product(projected, at.inverse, w)
 	for mu := range w.Rows {
 		other := projected.Row(mu)
 		for i, v := range w.Row(mu) {
@@ -528,7 +538,7 @@ func (f *Fit) reachOf(at *pattern) (reach []float64, projected dense.Matrix) {
 		}
 	}
 	if f.offset() {
-		floats.Sub(reach, f.spentOnOffsets(at, projected))
+		floats.Sub(reach, f.spentOnOffsets(at, w))
 	}
 	return reach, projected
 }

@@ -88,13 +88,17 @@ func (f *Fit) addMatrixScores(slope []float64, information *mat.SymDense, pulled
 
 // openTo is R W Γ of a snapshot, row by row of its pattern.
 func (f *Fit) openTo(a *Family, at *pattern, k int) dense.Matrix {
-	m, n, rows, threads := len(f.S), f.w.Columns, len(at.rows), runtime.GOMAXPROCS(0)
-	_, open := f.reachOf(at)
-	both := dense.New(m, n+rows) // L⁻¹ Y A⁻¹ (W, 1), with H = LLᵀ
-	f.follow(both.Part(0, m, 0, n), at, k, open)
-	f.follow(both.Part(0, m, n, n+rows), at, k, at.inverse)
-	dense.SolveLower(f.curved, both, threads)
-	dense.AddProduct(open, -1, both.Part(0, m, n, n+rows).T(), both.Part(0, m, 0, n), dense.All, threads)
+	rows := len(at.rows)
+	moved, movedDone := dense.Scratch(len(f.S), rows) // L⁻¹F, with H = LLᵀ: R is A⁻¹ less its square
+	defer movedDone()
+	left, done := dense.Scratch(rows, rows)
+	defer done()
+	f.follow(moved, at, k)
+	dense.SolveLower(f.curved, moved, runtime.GOMAXPROCS(0))
+	copy(left.Data, at.inverse.Data)
+	dense.AddProduct(left, -1, moved.T(), moved, dense.All, runtime.GOMAXPROCS(0))
+	open := dense.New(rows, f.w.Columns)
+	dense.Product(open, left, f.allColumns(at))
 	for i := range rows {
 		for entry, gamma := range a.Gamma {
 			open.Row(i)[entry] *= gamma

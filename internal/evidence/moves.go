@@ -29,7 +29,11 @@ func (f *Fit) integrateMoves() error {
 func (f *Fit) addMoves(a *Family, at *pattern, covariance dense.Matrix) {
 	s, unit := f.Sizes, f.unit(a.Snapshots[0])
 	rows, threads := len(at.rows), runtime.GOMAXPROCS(0)
-	moves, projected, b := dense.New(rows, rows), dense.New(rows, len(a.active)), dense.New(rows, len(a.active))
+	moves := dense.New(rows, rows)
+	projected, projectedDone := dense.Scratch(rows, len(a.active))
+	defer projectedDone()
+	b, done := dense.Scratch(rows, len(a.active))
+	defer done()
 	products := at.products
 	if products.Rows == 0 {
 		products = f.productsOf(at)
@@ -40,8 +44,8 @@ func (f *Fit) addMoves(a *Family, at *pattern, covariance dense.Matrix) {
 		}
 	}
 	dense.Mirror(moves)
-	dense.AddProduct(projected, 1, at.inverse, at.w, dense.All, threads)
-	dense.AddProduct(b, 1, moves, projected, dense.All, threads)
+	dense.Product(projected, at.inverse, at.w)
+	dense.Product(b, moves, projected)
 	for i := range rows {
 		for j, entry := range a.active {
 			s.moved[entry] += a.Gamma[entry] * a.Gamma[entry] * projected.At(i, j) * b.At(i, j) / unit

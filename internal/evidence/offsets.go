@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/calamp/calamp/internal/dense"
+	"github.com/calamp/calamp/internal/parallel"
 )
 
 // Offsets are those of sensors, y = (W x + noise)/s + o. With b = s∘o ~ N(0, v) the corrected readings of all snapshots are s∘y_k = b + W x_k + noise. Given s, b is Gaussian: with r_k = s∘y_k - W m_k
@@ -115,13 +116,13 @@ func (f *Fit) setOffsets() {
 	moved := dense.New(o.cross.Rows, o.cross.Columns)
 	dense.AddProduct(moved, 1, inverse.T(), o.cross, dense.All, runtime.GOMAXPROCS(0))
 	o.cross, o.trace = moved, floats.Sum(columnSquares(inverse))
-	for _, family := range f.Families {
-		for _, at := range family.patterns {
+	parallel.Run(len(f.Families), runtime.GOMAXPROCS(0), func(i int) {
+		for _, at := range f.Families[i].patterns {
 			if len(at.rows) > 0 {
-				f.spendOnOffsets(family, at)
+				f.spendOnOffsets(f.Families[i], at)
 			}
 		}
-	}
+	})
 }
 
 // inverse is L⁻¹: the diagonal of B⁻¹ are the squares of its columns.
@@ -182,28 +183,41 @@ func (at *pattern) spentOn(i int) float64 {
 	return at.spent[i]
 }
 
-// spentOnOffsets are Σ_µ (L⁻¹A⁻¹w)_µ² of columns w, of which projected is A⁻¹w in the rows of a pattern: what offsets take of wᵀA⁻¹w.
-func (f *Fit) spentOnOffsets(at *pattern, projected dense.Matrix) []float64 {
-	o, rows := f.Offsets, at.rows
-	all := dense.New(len(o.B), projected.Columns)
-	for i, mu := range rows {
-		copy(all.Row(mu), projected.Row(i))
+// reachOfOffsets is L⁻¹A⁻¹ (M×rows) of a pattern, times how often its snapshots have the offsets: offsets take the squares of its columns from the diagonal of A⁻¹, and those of the columns of its product with W from that of WᵀA⁻¹W.
+func (f *Fit) reachOfOffsets(at *pattern) (reach dense.Matrix, done func()) {
+	o, times := f.Offsets, f.offsetIn(at.snapshots[0]) // snapshots of a pattern have them as often
+	reach, done = dense.Scratch(len(o.B), len(at.rows))
+	clear(reach.Data)
+	for i, mu := range at.rows {
+		floats.AddScaled(reach.Row(mu), times, at.inverse.Row(i))
 	}
-	dense.SolveLower(o.factor, all, runtime.GOMAXPROCS(0))
-	spent, times := columnSquares(all), f.offsetIn(at.snapshots[0]) // snapshots of a pattern have them as often
-	floats.Scale(times*times, spent)
-	return spent
+	dense.SolveLower(o.factor, reach, runtime.GOMAXPROCS(0))
+	return reach, done
+}
+
+// spentOnOffsets are what offsets take of wᵀA⁻¹w, of columns w in the rows of a pattern.
+func (f *Fit) spentOnOffsets(at *pattern, w dense.Matrix) []float64 {
+	reach, done := f.reachOfOffsets(at)
+	defer done()
+	return squaresOfProduct(reach, w)
+}
+
+func squaresOfProduct(a, b dense.Matrix) []float64 {
+	product, done := dense.Scratch(a.Rows, b.Columns)
+	defer done()
+	dense.Product(product, a, b)
+	return columnSquares(product)
 }
 
 // spendOnOffsets takes what offsets cost out of what readings say of entries, and of one another.
 func (f *Fit) spendOnOffsets(a *Family, at *pattern) {
-	projected := dense.New(len(at.rows), len(a.active))
-	dense.AddProduct(projected, 1, at.inverse, at.w, dense.All, runtime.GOMAXPROCS(0))
-	for j, spent := range f.spentOnOffsets(at, projected) {
+	reach, done := f.reachOfOffsets(at)
+	defer done()
+	at.spent = columnSquares(reach)
+	for j, spent := range squaresOfProduct(reach, at.w) {
 		at.reach[j] -= spent
 		at.kept[j] = min(1, at.kept[j]+a.Gamma[a.active[j]]*spent)
 	}
-	at.spent = f.spentOnOffsets(at, at.inverse)
 }
 
 // improve takes a step of v, down to a least one: its square becomes Σ b² / tr(1/v - B⁻¹/v²), as that of a variance of signals does (see [Fit.improve]).

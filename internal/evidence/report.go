@@ -39,9 +39,9 @@ func (f *Fit) Integrate(gains []float64) {
 	}
 	for _, family := range f.Families {
 		for _, at := range family.patterns {
-			_, projected := f.reachOf(at)
+			w := f.allColumns(at)
 			for _, k := range at.snapshots {
-				f.addGainErrors(family.Gamma, at, projected, k, gains)
+				f.addGainErrors(family.Gamma, at, w, k, gains)
 			}
 		}
 	}
@@ -71,16 +71,15 @@ func (f *Fit) integrate(a *Family, i int) {
 }
 
 // addGainErrors adds to C what errors of the gains do to x = Γ Wᵀ A⁻¹ (s∘y).
-func (f *Fit) addGainErrors(gamma []float64, at *pattern, projected dense.Matrix, k int, gains []float64) {
-	add, moved := make([]float64, len(gamma)), dense.New(len(f.S), len(gamma))
-	f.follow(moved, at, k, projected)
+func (f *Fit) addGainErrors(gamma []float64, at *pattern, w dense.Matrix, k int, gains []float64) {
+	moved, done := dense.Scratch(len(f.S), len(at.rows))
+	defer done()
+	f.follow(moved, at, k)
 	for mu, variance := range gains {
-		for i, v := range moved.Row(mu) {
-			add[i] += variance * v * v
-		}
+		floats.Scale(math.Sqrt(variance), moved.Row(mu))
 	}
-	for i, v := range gamma {
-		f.C.Set(i, k, f.C.At(i, k)+v*v*add[i])
+	for i, square := range squaresOfProduct(moved, w) {
+		f.C.Set(i, k, f.C.At(i, k)+gamma[i]*gamma[i]*square)
 	}
 }
 

@@ -225,11 +225,12 @@ func (s *Sparse) Scaled() bool { return s.scaledBy != nil }
 // addLocation sets W m of a snapshot, and adds what it makes of the evidence: -½ (s∘y - Wm)ᵀA⁻¹(s∘y - Wm) has a part that is linear in s, and one without s.
 func (f *Fit) addLocation(a *Family, at *pattern) {
 	for _, k := range at.snapshots {
-		seen := make([]float64, len(at.rows))
+		seen, location := make([]float64, len(at.rows)), make([]float64, len(a.active))
+		for j, entry := range a.active {
+			location[j] = f.Sparse.location.At(entry, k)
+		}
 		for i, mu := range at.rows {
-			for j, entry := range a.active {
-				seen[i] += at.w.At(i, j) * f.Sparse.location.At(entry, k)
-			}
+			seen[i] = floats.Dot(at.w.Row(i), location)
 			f.Sparse.seen.Set(mu, k, seen[i])
 		}
 		for i, mu := range at.rows {
@@ -304,47 +305,40 @@ func (f *Fit) integrateGains() error {
 	return nil
 }
 
-// integrateGainsOf is integrateGains of a snapshot. The signals move with the gains by dx = Γ Wᵀ A⁻¹ (y∘ds), and s has the covariance H⁻¹ at a
+// integrateGainsOf is integrateGains of a snapshot. The signals move with the gains by dx = Γ Wᵀ Fᵀds, and s has the covariance H⁻¹ at a
 // fixed mean of all s: H⁻¹ - uuᵀ/Σu with u = H⁻¹1.
 func (f *Fit) integrateGainsOf(k int, at *pattern, u []float64, total float64) (spent float64) {
-	m, n := f.w.Rows, f.w.Columns
-	both := dense.New(m, n+m) // of A⁻¹(W, 1)
-	_, projected := f.reachOf(at)
-	f.follow(both.Part(0, m, 0, n), at, k, projected)
-	f.follow(both.Part(0, m, n, n+len(at.rows)), at, k, at.inverse)
-	along := make([]float64, n+m)
-	for mu := range m {
-		floats.AddScaled(along, u[mu], both.Row(mu))
+	a := f.Families[k]
+	moved, done := dense.Scratch(f.w.Rows, len(at.rows)) // F, then L⁻¹F, with H = LLᵀ
+	defer done()
+	f.follow(moved, at, k)
+	along, alongEntries := make([]float64, len(at.rows)), make([]float64, len(a.active))
+	for mu, v := range u {
+		floats.AddScaled(along, v, moved.Row(mu))
 	}
-	dense.SolveLower(f.curved, both, 1)
-	squares := make([]float64, n+m)
-	for mu := range m {
-		for i, v := range both.Row(mu) {
-			squares[i] += v * v
-		}
-	}
+	dense.SolveLower(f.curved, moved, 1)
+	squares, own := squaresOfProduct(moved, at.w), columnSquares(moved)
 	for i, v := range along {
-		squares[i] = max(0, squares[i]-v*v/total)
+		floats.AddScaled(alongEntries, v, at.w.Row(i))
+		spent += max(0, own[i]-v*v/total)
 	}
-	for i, gamma := range f.Families[k].Gamma {
-		f.Sparse.ofGains.Set(i, k, 0)
+	for j, i := range a.active {
 		if own := f.C.At(i, k); own > 0 {
-			f.Sparse.ofGains.Set(i, k, gamma*gamma*squares[i]/own)
+			square := max(0, squares[j]-alongEntries[j]*alongEntries[j]/total)
+			f.Sparse.ofGains.Set(i, k, a.Gamma[i]*a.Gamma[i]*square/own)
 		}
 	}
-	return floats.Sum(squares[n:])
+	return spent
 }
 
-// follow sets to (M×columns) to what A⁻¹-weighted columns (rows of the pattern) of a snapshot become as gains change: of the corrected readings' y∘ds - db.
-func (f *Fit) follow(to dense.Matrix, at *pattern, k int, columns dense.Matrix) {
-	for j, mu := range at.rows {
-		y, row := f.y.At(mu, k), to.Row(mu)
-		for i, v := range columns.Row(j) {
-			row[i] = y * v
-		}
+// follow sets to (M×rows) to F = diag(y)A⁻¹ - (db/ds)ᵀA⁻¹ of a snapshot: what A⁻¹-weighted corrected readings become as gains change.
+func (f *Fit) follow(to dense.Matrix, at *pattern, k int) {
+	clear(to.Data)
+	for i, mu := range at.rows {
+		floats.AddScaled(to.Row(mu), f.y.At(mu, k), at.inverse.Row(i))
 	}
 	if f.offset() {
-		dense.AddProduct(to, -f.offsetIn(k), f.Offsets.movedBy(at.rows), columns, dense.All, 1)
+		dense.AddProduct(to, -f.offsetIn(k), f.Offsets.movedBy(at.rows), at.inverse, dense.All, 1)
 	}
 }
 

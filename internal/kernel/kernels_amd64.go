@@ -335,7 +335,7 @@ func wholeDrainAVX2(total []float64, sums []int32, units []float64)
 func drainAVX2(total []float64, sums []float32)
 
 // tileAVX2 is Tile.
-func tileAVX2(depth int, a []float64, b []float64, out []float64)
+func tileAVX2(depth int, times float64, a []float64, b []float64, c []float64, down int)
 
 // forwardOneF32AVX512 sets z and v to the products of a panel with x, and of its squares with c.
 func forwardOneF32AVX512(w []float32, panelStep int, blocks int, x []float64, c []float64, z []float64, v []float64)
@@ -806,7 +806,7 @@ func wholeDrainAVX512(total []float64, sums []int32, units []float64)
 func drainAVX512(total []float64, sums []float32)
 
 // tileAVX512 is Tile.
-func tileAVX512(depth int, a []float64, b []float64, out []float64)
+func tileAVX512(depth int, times float64, a []float64, b []float64, c []float64, down int)
 
 // largestAVX2 sets top to the largest absolute values of the rows of a panel of so many blocks, at least one.
 func largestAVX2(w []float32, blocks int, top *[4]float32)

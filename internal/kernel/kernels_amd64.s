@@ -11945,13 +11945,14 @@ block:
 	VZEROUPPER
 	RET
 
-// func tileAVX2(depth int, a []float64, b []float64, out []float64)
+// func tileAVX2(depth int, times float64, a []float64, b []float64, c []float64, down int)
 // Requires: AVX, FMA3
-TEXT ·tileAVX2(SB), NOSPLIT, $0-80
+TEXT ·tileAVX2(SB), NOSPLIT, $0-96
 	MOVQ   depth+0(FP), AX
-	MOVQ   a_base+8(FP), CX
-	MOVQ   b_base+32(FP), DX
-	MOVQ   out_base+56(FP), BX
+	MOVQ   a_base+16(FP), CX
+	MOVQ   b_base+40(FP), DX
+	MOVQ   c_base+64(FP), BX
+	MOVQ   down+88(FP), SI
 	VXORPD Y0, Y0, Y0
 	VXORPD Y1, Y1, Y1
 	VXORPD Y2, Y2, Y2
@@ -11989,18 +11990,36 @@ depth:
 	ADDQ         $0x00000060, DX
 	DECQ         AX
 	JNZ          depth
+	VBROADCASTSD times+8(FP), Y15
+	SHLQ         $0x03, SI
+	VFMADD213PD  (BX), Y15, Y0
 	VMOVUPD      Y0, (BX)
+	VFMADD213PD  32(BX), Y15, Y1
 	VMOVUPD      Y1, 32(BX)
+	VFMADD213PD  64(BX), Y15, Y2
 	VMOVUPD      Y2, 64(BX)
-	VMOVUPD      Y3, 96(BX)
-	VMOVUPD      Y4, 128(BX)
-	VMOVUPD      Y5, 160(BX)
-	VMOVUPD      Y6, 192(BX)
-	VMOVUPD      Y7, 224(BX)
-	VMOVUPD      Y8, 256(BX)
-	VMOVUPD      Y9, 288(BX)
-	VMOVUPD      Y10, 320(BX)
-	VMOVUPD      Y11, 352(BX)
+	ADDQ         SI, BX
+	VFMADD213PD  (BX), Y15, Y3
+	VMOVUPD      Y3, (BX)
+	VFMADD213PD  32(BX), Y15, Y4
+	VMOVUPD      Y4, 32(BX)
+	VFMADD213PD  64(BX), Y15, Y5
+	VMOVUPD      Y5, 64(BX)
+	ADDQ         SI, BX
+	VFMADD213PD  (BX), Y15, Y6
+	VMOVUPD      Y6, (BX)
+	VFMADD213PD  32(BX), Y15, Y7
+	VMOVUPD      Y7, 32(BX)
+	VFMADD213PD  64(BX), Y15, Y8
+	VMOVUPD      Y8, 64(BX)
+	ADDQ         SI, BX
+	VFMADD213PD  (BX), Y15, Y9
+	VMOVUPD      Y9, (BX)
+	VFMADD213PD  32(BX), Y15, Y10
+	VMOVUPD      Y10, 32(BX)
+	VFMADD213PD  64(BX), Y15, Y11
+	VMOVUPD      Y11, 64(BX)
+	ADDQ         SI, BX
 	VZEROUPPER
 	RET
 
@@ -31037,13 +31056,14 @@ block:
 	VZEROUPPER
 	RET
 
-// func tileAVX512(depth int, a []float64, b []float64, out []float64)
+// func tileAVX512(depth int, times float64, a []float64, b []float64, c []float64, down int)
 // Requires: AVX, AVX512F
-TEXT ·tileAVX512(SB), NOSPLIT, $0-80
+TEXT ·tileAVX512(SB), NOSPLIT, $0-96
 	MOVQ   depth+0(FP), AX
-	MOVQ   a_base+8(FP), CX
-	MOVQ   b_base+32(FP), DX
-	MOVQ   out_base+56(FP), BX
+	MOVQ   a_base+16(FP), CX
+	MOVQ   b_base+40(FP), DX
+	MOVQ   c_base+64(FP), BX
+	MOVQ   down+88(FP), SI
 	VPXORQ Z0, Z0, Z0
 	VPXORQ Z1, Z1, Z1
 	VPXORQ Z2, Z2, Z2
@@ -31109,30 +31129,64 @@ depth:
 	ADDQ         $0x000000c0, DX
 	DECQ         AX
 	JNZ          depth
+	VBROADCASTSD times+8(FP), Z27
+	SHLQ         $0x03, SI
+	VFMADD213PD  (BX), Z27, Z0
 	VMOVUPD      Z0, (BX)
+	VFMADD213PD  64(BX), Z27, Z1
 	VMOVUPD      Z1, 64(BX)
+	VFMADD213PD  128(BX), Z27, Z2
 	VMOVUPD      Z2, 128(BX)
-	VMOVUPD      Z3, 192(BX)
-	VMOVUPD      Z4, 256(BX)
-	VMOVUPD      Z5, 320(BX)
-	VMOVUPD      Z6, 384(BX)
-	VMOVUPD      Z7, 448(BX)
-	VMOVUPD      Z8, 512(BX)
-	VMOVUPD      Z9, 576(BX)
-	VMOVUPD      Z10, 640(BX)
-	VMOVUPD      Z11, 704(BX)
-	VMOVUPD      Z12, 768(BX)
-	VMOVUPD      Z13, 832(BX)
-	VMOVUPD      Z14, 896(BX)
-	VMOVUPD      Z15, 960(BX)
-	VMOVUPD      Z16, 1024(BX)
-	VMOVUPD      Z17, 1088(BX)
-	VMOVUPD      Z18, 1152(BX)
-	VMOVUPD      Z19, 1216(BX)
-	VMOVUPD      Z20, 1280(BX)
-	VMOVUPD      Z21, 1344(BX)
-	VMOVUPD      Z22, 1408(BX)
-	VMOVUPD      Z23, 1472(BX)
+	ADDQ         SI, BX
+	VFMADD213PD  (BX), Z27, Z3
+	VMOVUPD      Z3, (BX)
+	VFMADD213PD  64(BX), Z27, Z4
+	VMOVUPD      Z4, 64(BX)
+	VFMADD213PD  128(BX), Z27, Z5
+	VMOVUPD      Z5, 128(BX)
+	ADDQ         SI, BX
+	VFMADD213PD  (BX), Z27, Z6
+	VMOVUPD      Z6, (BX)
+	VFMADD213PD  64(BX), Z27, Z7
+	VMOVUPD      Z7, 64(BX)
+	VFMADD213PD  128(BX), Z27, Z8
+	VMOVUPD      Z8, 128(BX)
+	ADDQ         SI, BX
+	VFMADD213PD  (BX), Z27, Z9
+	VMOVUPD      Z9, (BX)
+	VFMADD213PD  64(BX), Z27, Z10
+	VMOVUPD      Z10, 64(BX)
+	VFMADD213PD  128(BX), Z27, Z11
+	VMOVUPD      Z11, 128(BX)
+	ADDQ         SI, BX
+	VFMADD213PD  (BX), Z27, Z12
+	VMOVUPD      Z12, (BX)
+	VFMADD213PD  64(BX), Z27, Z13
+	VMOVUPD      Z13, 64(BX)
+	VFMADD213PD  128(BX), Z27, Z14
+	VMOVUPD      Z14, 128(BX)
+	ADDQ         SI, BX
+	VFMADD213PD  (BX), Z27, Z15
+	VMOVUPD      Z15, (BX)
+	VFMADD213PD  64(BX), Z27, Z16
+	VMOVUPD      Z16, 64(BX)
+	VFMADD213PD  128(BX), Z27, Z17
+	VMOVUPD      Z17, 128(BX)
+	ADDQ         SI, BX
+	VFMADD213PD  (BX), Z27, Z18
+	VMOVUPD      Z18, (BX)
+	VFMADD213PD  64(BX), Z27, Z19
+	VMOVUPD      Z19, 64(BX)
+	VFMADD213PD  128(BX), Z27, Z20
+	VMOVUPD      Z20, 128(BX)
+	ADDQ         SI, BX
+	VFMADD213PD  (BX), Z27, Z21
+	VMOVUPD      Z21, (BX)
+	VFMADD213PD  64(BX), Z27, Z22
+	VMOVUPD      Z22, 64(BX)
+	VFMADD213PD  128(BX), Z27, Z23
+	VMOVUPD      Z23, 128(BX)
+	ADDQ         SI, BX
 	VZEROUPPER
 	RET
 

@@ -3,7 +3,7 @@ package kernel
 import "github.com/calamp/calamp/internal/simd"
 
 // tiles are Tile for each instruction set.
-var tiles = [simd.Levels]func(depth int, a, b, out []float64){simd.Go: plainTile}
+var tiles = [simd.Levels]func(depth int, times float64, a, b, c []float64, down int){simd.Go: plainTile}
 
 // TileSize is how many rows and columns a tile has.
 func TileSize() (rows, columns int) {
@@ -16,13 +16,15 @@ func TileSize() (rows, columns int) {
 	return plainRows, plainColumns
 }
 
-// Tile sets out, row by row, to the product of a strip of rows with a strip of columns. Of both the numbers that
+// Tile adds times the product of a strip of rows with a strip of columns to c, whose rows are down apart. Of both strips the numbers that
 // meet lie together: depth times the rows of a tile in a, and depth times its columns in b.
-func Tile(depth int, a, b, out []float64) { tiles[active](depth, a, b, out) }
+func Tile(depth int, times float64, a, b, c []float64, down int) {
+	tiles[active](depth, times, a, b, c, down)
+}
 
 const plainRows, plainColumns = 2, 4
 
-func plainTile(depth int, a, b, out []float64) {
+func plainTile(depth int, times float64, a, b, c []float64, down int) {
 	var sums [plainRows * plainColumns]float64
 	for d := range depth {
 		left, right := a[d*plainRows:][:plainRows], b[d*plainColumns:][:plainColumns]
@@ -33,5 +35,10 @@ func plainTile(depth int, a, b, out []float64) {
 			sums[i*plainColumns+3] += float64(l * right[3])
 		}
 	}
-	copy(out, sums[:])
+	for i := range plainRows {
+		to := c[i*down:][:plainColumns]
+		for j := range to {
+			to[j] += float64(times * sums[i*plainColumns+j])
+		}
+	}
 }

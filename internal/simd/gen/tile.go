@@ -9,16 +9,16 @@ import (
 // sixteen with AVX2, and twice as many rows, 24 of 32, with AVX-512.
 const tileVectors = 3
 
-// tile writes the product of a strip of one matrix with a strip of another.
+// tile adds the product of a strip of one matrix with a strip of another.
 func tile(v isa) {
 	rows := 4
 	if v.lanes == 8 {
 		rows = 8
 	}
 	name := "tile" + v.name
-	TEXT(name, NOSPLIT, "func(depth int, a, b, out []float64)")
+	TEXT(name, NOSPLIT, "func(depth int, times float64, a, b, c []float64, down int)")
 	Doc(name + " is Tile.")
-	depth, a, b, out := number("depth"), base("a"), base("b"), base("out")
+	depth, a, b, c, down := number("depth"), base("a"), base("b"), base("c"), number("down")
 	k := kernels{isa: v}
 	sums := k.zeroed(rows * tileVectors)
 	right, one := k.regs(tileVectors), k.reg()
@@ -36,8 +36,14 @@ func tile(v isa) {
 		add(a, 8*rows)
 		add(b, bytes*tileVectors)
 	})
-	for i, s := range sums {
-		VMOVUPD(s, Mem{Base: out, Disp: bytes * i})
+	VBROADCASTSD(NewParamAddr("times", 8), one)
+	SHLQ(U8(3), down)
+	for i := range rows {
+		for j, s := range sums[i*tileVectors:][:tileVectors] {
+			VFMADD213PD(Mem{Base: c, Disp: bytes * j}, one, s)
+			VMOVUPD(s, Mem{Base: c, Disp: bytes * j})
+		}
+		ADDQ(down, c)
 	}
 	VZEROUPPER()
 	RET()
