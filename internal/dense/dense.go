@@ -290,6 +290,9 @@ func SolveRight(l, b Matrix, threads int) {
 
 func (t triangle) solveRight(b Matrix, threads int) {
 	n := t.Rows
+	if n == 0 {
+		return
+	}
 	if n <= small {
 		multiplyRight(b, t.inverse().T(), threads)
 		return
@@ -310,6 +313,9 @@ func SolveLower(l, b Matrix, threads int) {
 
 func (t triangle) solveLower(b Matrix, threads int) {
 	n := t.Rows
+	if n == 0 {
+		return
+	}
 	if n <= small {
 		multiplyLeft(t.inverse(), b, threads)
 		return

@@ -142,3 +142,15 @@ func BenchmarkProduct(b *testing.B) {
 		})
 	}
 }
+
+// TestEmpty: a sensor or an entry less than one is no error.
+func TestEmpty(t *testing.T) {
+	l := New(0, 0)
+	SolveRight(l, New(5, 0), 1)
+	SolveLower(l, New(0, 5), 1)
+	InvertLower(l, 1)
+	Square(l, l, 1)
+	if !Factor(l, 1) {
+		t.Error("a matrix without rows is not positive definite")
+	}
+}

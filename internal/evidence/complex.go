@@ -303,7 +303,8 @@ func (s *Snapshot) factor(noise float64, parts int) bool {
 	if rows == 0 {
 		return true
 	}
-	scaled := dense.New(rows, columns)
+	scaled, scaledDone := dense.Scratch(rows, columns)
+	defer scaledDone()
 	for mu := range rows {
 		to := scaled.Row(mu)
 		for i, v := range s.w.Row(mu)[:columns] {
@@ -315,7 +316,9 @@ func (s *Snapshot) factor(noise float64, parts int) bool {
 	if few {
 		left, right = right, left
 	}
-	l := dense.New(left.Rows, left.Rows)
+	l, done := dense.Scratch(left.Rows, left.Rows)
+	defer done()
+	clear(l.Data)
 	for i := range l.Rows {
 		l.Row(i)[i] = noise
 	}
@@ -326,7 +329,8 @@ func (s *Snapshot) factor(noise float64, parts int) bool {
 	s.logDet = 0.5 * (dense.LogDet(l) + float64(rows-l.Rows)*math.Log(noise))
 	s.inverse, s.projected = dense.New(rows, rows), dense.New(rows, n)
 	if few {
-		x := dense.New(columns, rows)
+		x, done := dense.Scratch(columns, rows)
+		defer done()
 		for i := range x.Rows {
 			for mu := range rows {
 				x.Row(i)[mu] = scaled.Row(mu)[i]
@@ -502,7 +506,9 @@ func (f *Complex) cavities() (moved, open float64) {
 func (f *Complex) followGains(s *Snapshot, y []complex128) []float64 {
 	n, half, count := f.n, len(s.rows), len(f.gains)
 	columns := n + half
-	both := dense.New(2*count, 2*columns) // real parts of dx/Γ, and of A⁻¹(…), beside imaginary ones
+	both, done := dense.Scratch(2*count, 2*columns) // real parts of dx/Γ, and of A⁻¹(…), beside imaginary ones
+	defer done()
+	clear(both.Data)
 	for j, mu := range s.rows {
 		by := f.S[mu] * y[mu]
 		re, im := s.projected.Row(j), s.projected.Row(half+j)
@@ -546,12 +552,7 @@ func (f *Complex) followGains(s *Snapshot, y []complex128) []float64 {
 		}
 	}
 	dense.SolveLower(f.curved, both, 1)
-	squares := make([]float64, 2*columns)
-	for mu := range both.Rows {
-		for i, v := range both.Row(mu) {
-			squares[i] += v * v
-		}
-	}
+	squares := columnSquares(both)
 	for i := range squares {
 		squares[i] = max(0, squares[i]-f.ofGauge(along[0][i], along[1][i]))
 	}
