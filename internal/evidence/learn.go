@@ -346,7 +346,7 @@ func (f *Fit) improve() error {
 	square, trace := f.noiseSums()
 	if f.Sizes != nil { // Γ takes its own steps, with which longer ones of Δ do not go along
 		f.pace = pace{}
-		if f.Sizes.steps < choosesFor || f.Sizes.steps%gainsEvery == 0 {
+		if f.Sizes.steps < choosesFor || f.Sizes.stale {
 			if err := f.integrateMoves(); err != nil {
 				return err
 			}

@@ -15,7 +15,7 @@ func (f *Fit) integrateMoves() error {
 	if err != nil {
 		return err
 	}
-	f.Sizes.spent = 0
+	f.Sizes.spent, f.Sizes.stale = 0, false
 	clear(f.Sizes.moved)
 	for _, a := range f.Families {
 		for _, at := range a.patterns {

@@ -205,7 +205,7 @@ func (f *Fit) again(ctx context.Context, y *mat.Dense) (*Fit, error) {
 		return nil, err
 	}
 	for _, places := range []bool{false, true} {
-		if f.Sizes != nil && f.Sizes.Places != places {
+		if f.Sizes != nil && f.Sizes.Places != places || f.Sparse != nil && !f.Sparse.Scaled() { // entries as they are have no sizes to begin with
 			continue
 		}
 		sized := fit.Sized(places)

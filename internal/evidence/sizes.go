@@ -24,6 +24,7 @@ type Sizes struct {
 	steps      int           // that chose
 	line       []float64     // N, m_i
 	moved      []float64     // N, what unknown gains add to Σ_k x²_ik
+	stale      bool          // it is that of another scale
 	spent      float64       // and take of tr A⁻¹
 	looked     float64       // the evidence when gains were last looked at
 	determined []float64     // N, d_i: readings have the information d_i/2 on log Γ_i
@@ -158,14 +159,23 @@ func (f *Fit) stepSizes() {
 			gammas[i] = math.Exp(s.line[i])
 			continue
 		}
-		information := 0.5 * n // that of E x², which never lowers the evidence
-		if s.determined[i] < leastPart*n {
-			information = 0.5 * s.determined[i] // its steps would be too short where readings hardly know the entry
+		slope, information := f.slopeOf(i, gamma)
+		if s.determined[i] >= leastPart*n {
+			information = 0.5 * n // that of E x², which never lowers the evidence: its steps would be too short where readings hardly know the entry
 		}
 		off := math.Log(gamma) - s.line[i]
-		rise := (0.5*(f.sharedSquare(i)/gamma-n) - off/s.Variance) / (information + 1/s.Variance)
+		rise := (slope - off/s.Variance) / (information + 1/s.Variance)
 		gammas[i] = gamma * math.Exp(min(max(rise, -mostRise), mostRise))
 	}
+}
+
+// slopeOf is the slope of the evidence along log Γ_i, and the information on it. That is Fisher's, d_i/2; where an entry is smaller than its variance has it, the observed one, which is larger where readings determine less than
+// half of it: with Fisher's, sizes and the law went up and down by turns.
+func (f *Fit) slopeOf(i int, gamma float64) (slope, information float64) {
+	_, p := f.X.Dims()
+	n, d := float64(p), f.Sizes.determined[i]
+	slope = 0.5 * (f.sharedSquare(i)/gamma - n)
+	return slope, 0.5*d + max(0, (2*math.Sqrt(d/n)-1)*slope)
 }
 
 // setDetermined sets d_i = Σ_k (1 - C_ik/Γ_ik)² (N).
@@ -198,15 +208,16 @@ func (f *Fit) sharedSquare(i int) (e float64) {
 func (f *Fit) setLaw() bool {
 	s, gammas := f.Sizes, f.shared()
 	_, p := f.X.Dims()
+	n := float64(p)
 	f.setDetermined(s.determined)
 	var found logSizes
 	for i, d := range s.determined {
 		if i != f.common && f.seen[i] && d > leastKnown {
-			rise := f.sharedSquare(i)/gammas[i]/float64(p) - 1
-			if rise > 0 { // no further than to Σ_k x²_ik/n
-				rise = math.Log1p(rise)
+			slope, information := f.slopeOf(i, gammas[i])
+			if slope > 0 { // no further than to Σ_k x²_ik/n
+				slope = 0.5 * n * math.Log1p(2*slope/n)
 			}
-			found = append(found, size{i, math.Log(gammas[i]) + rise*float64(p)/d, 2 / d})
+			found = append(found, size{i, math.Log(gammas[i]) + slope/information, 1 / information})
 		}
 	}
 	of := s.of
@@ -327,6 +338,7 @@ func (s *Sizes) rose(evidence float64, looks bool) float64 {
 
 // rescale follows signals that become c times as large.
 func (s *Sizes) rescale(c float64) {
+	s.stale = true
 	s.Law[0] += 2 * math.Log(c)
 	for i := range s.line {
 		s.line[i] += 2 * math.Log(c)
