@@ -415,13 +415,10 @@ func freePhases(first *try) *try {
 	return &try{name: "free phases", problem: &p, opt: opt}
 }
 
-// surelyNear is the concentration of phases, a spread of half a radian, which few sensors with phases that are anywhere have by chance.
-const surelyNear = 4
-
 // foundNear reports whether signals that were integrated out came to a maximum of the evidence with phases near the nominal ones.
 func (t *tries) foundNear() bool {
 	return slices.ContainsFunc(t.done, func(a *try) bool {
-		return a.integrated() && a.res.Status == NothingRecovered && !math.IsNaN(a.res.LogEvidence) && channel.PhasesOf(channel.CalibrationOf(a.res.Channel)) >= surelyNear
+		return a.integrated() && a.res.Status == NothingRecovered && !math.IsNaN(a.res.LogEvidence) && channel.PhasesOf(channel.CalibrationOf(a.res.Channel)) >= amp.SurePhases
 	})
 }
 

@@ -62,8 +62,8 @@ const (
 	// microphone arrays settle within twenty steps; wrong ones wander for up to eighty.
 	mostFlat, leastRise = 10, 0.2
 
-	// surePhases is the concentration of phases, a spread of half a radian, above which s = 1 is the start that they are near.
-	surePhases = 4
+	// SurePhases is the concentration of phases, a spread of half a radian, above which s = 1 is the start that they are near, and which few sensors with phases that are anywhere have by chance.
+	SurePhases = 4
 
 	// mostOfStarts is how many times P M²(M+N) multiplications all steps of all starts may take, some three seconds on a core, and mostOfReal the same where signals are real.
 	mostOfStarts, mostOfReal = 3e9, 8e9
@@ -120,7 +120,7 @@ func (g *complexSites) prepare(ctx context.Context) error {
 	g.entry = func(mu, i int) complex128 { return complex(re[mu*g.N+i], im[mu*g.N+i]) }
 	g.starts, g.work, g.best, g.others, g.before, g.ends, g.done, g.refused, g.misfit = 0, 0, nil, nil, nil, false, false, false, 0
 	g.begin()
-	if g.from == nil && g.joint != solver.JointOff && g.fit.Kappa < surePhases {
+	if g.from == nil && g.joint != solver.JointOff && g.fit.Kappa < SurePhases {
 		if g.spanned = g.fit.SubspaceStarts(mostSpanned); len(g.spanned) > 0 {
 			g.starts = 0
 			g.begin()
@@ -141,7 +141,7 @@ func (g *complexSites) begin() {
 		g.fit.ReadBy(of, count, draw)
 	}
 	g.fit = g.fit.Turned()
-	if g.best != nil && (g.pairs != nil && g.joint == solver.AutoJoint && kind.joint != g.best.Joint || g.pairs == nil && g.best.Kappa >= surePhases) {
+	if g.best != nil && (g.pairs != nil && g.joint == solver.AutoJoint && kind.joint != g.best.Joint || g.pairs == nil && g.best.Kappa >= SurePhases) {
 		g.fit.BeginAtGains(g.best)
 	}
 	g.fit.GivenNoise = g.noise / (g.middle * g.middle)
@@ -330,7 +330,7 @@ func (g *complexSites) flat() bool {
 
 // astray reports whether signals are taken for real ones, and phases are not near the nominal ones.
 func (g *complexSites) astray() bool {
-	return g.fit.Real && len(g.course) >= nearBy && g.fit.Kappa < surePhases
+	return g.fit.Real && len(g.course) >= nearBy && g.fit.Kappa < SurePhases
 }
 
 // spent reports whether steps have taken as long as they may: with pairs of sensors, for which there is no other way, as long as it takes.
@@ -357,7 +357,7 @@ func (g *complexSites) choose(usable bool) {
 			found++
 		}
 	}
-	near := g.best != nil && g.best.Kappa >= surePhases && !(g.pairs != nil && g.learns) // few sensors may be near anything
+	near := g.best != nil && g.best.Kappa >= SurePhases && !(g.pairs != nil && g.learns) // few sensors may be near anything
 	sure := found > 1 || found == 1 && (near || g.from != nil && g.best.StayedAt(g.from))
 	kinds := len(g.kinds())
 	sure = sure && g.starts >= len(g.spanned)+kinds
