@@ -109,6 +109,14 @@ func (b *planner) evidencePossible() error {
 // the scale and the signals' variances are the iteration's own.
 var evidenceKeeps = map[string]bool{"complex numbers": true, "network": true, "vector AMP": true, "watch": true, "doubt of W": true}
 
+// insteadOf is what stands in the place of another line of the plan where signals are integrated out.
+func (b *planner) insteadOf(line string) string {
+	if line == "faults" && !b.complex() {
+		return "not needed: signals are integrated out, and their evidence finds sensors that are stuck"
+	}
+	return "not needed: signals are integrated out"
+}
+
 func newGaussian(s *State, w operator.Matrix, b *planner) *gaussian {
 	g := &gaussian{State: s, matrix: w, middle: channel.Middle(s.calibration), stated: !b.LearnCalibration && channel.Stated(s.calibration)}
 	g.units = channel.UnitsOf(s.calibration, s.M)

@@ -397,8 +397,9 @@ func (e *jointRows) diagonals(w *jointWork, first int) {
 	if q == p {
 		dense.Product(dense.Of(w.dg2, count, p), inverse, squares)
 	} else { // outside of the span there is one D, and squares of unit vectors add up to 1
+		at := e.outside()
 		for row := range count {
-			outside := e.inverse[from+row*p+e.outside()]
+			outside := e.inverse[from+row*p+at]
 			for k := range p {
 				w.dg2[row*p+k] = outside
 			}
@@ -579,7 +580,7 @@ func damp(to, latest []float64, delta float64) {
 // sumSlopes sets Σ_µ -∂g_µ. Sensors in doubt are left as likely to be broken as they are where readings would say nothing otherwise of some direction: of scenes that hardly change the first iterations, which take
 // signals for independent, find many sensors broken, with all readings off by one factor. Fields along that had no precision then, and signals became a hundred times as large as they are.
 func (e *jointRows) sumSlopes() {
-	p, q, other := e.P, len(e.at), 0.0
+	p, q, other, outside := e.P, len(e.at), 0.0, e.outside()
 	sum := dense.New(q, q)
 	for mu := range e.M {
 		inverse := e.inverse[mu*p : (mu+1)*p]
@@ -587,7 +588,7 @@ func (e *jointRows) sumSlopes() {
 			sum.Row(l)[l] += inverse[j]
 		}
 		if q < p {
-			other += inverse[e.outside()]
+			other += inverse[outside]
 		}
 	}
 	known := e.ofOwn(e.known)

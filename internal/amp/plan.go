@@ -236,10 +236,8 @@ func (b *planner) leftOut(line string) string {
 		return separateInstead
 	case b.sharedLeaves(line) != "":
 		return b.sharedLeaves(line)
-	case b.evidence() && line == "faults" && !b.complex():
-		return "not needed: signals are integrated out, and their evidence finds sensors that are stuck"
 	case b.evidence() && !evidenceKeeps[line]:
-		return "not needed: signals are integrated out"
+		return b.insteadOf(line)
 	case b.joint() && jointLeaves[line]:
 		return jointInstead
 	case b.networked() && networkLeaves[line]:

@@ -5,6 +5,7 @@ package dense
 import (
 	"math"
 	"runtime"
+	"slices"
 
 	"github.com/calamp/calamp/internal/kernel"
 	"github.com/calamp/calamp/internal/parallel"
@@ -29,6 +30,9 @@ func Of(data []float64, rows, columns int) Matrix {
 func (a Matrix) T() Matrix {
 	return Matrix{Data: a.Data, Rows: a.Columns, Columns: a.Rows, Down: a.Across, Across: a.Down}
 }
+
+// turned reports whether the numbers of a row are not next to each other.
+func (a Matrix) turned() bool { return a.Across != 1 }
 
 // Part is rows i to k and columns j to l, k and l not among them.
 func (a Matrix) Part(i, k, j, l int) Matrix {
@@ -67,10 +71,10 @@ const (
 // buffers are of any length and content.
 var buffers parallel.Pool[[]float64]
 
-// AddProduct adds sign times ab to c, which is no transpose.
+// AddProduct adds sign times ab to c, which may be a transpose where all of it is wanted.
 func AddProduct(c Matrix, sign float64, a, b Matrix, which Which, threads int) {
-	if float64(a.Rows)*float64(a.Columns)*float64(b.Columns) < worthThreads {
-		threads = 1
+	if c.turned() { // cᵀ is (ab)ᵀ = bᵀaᵀ
+		c, a, b = c.T(), b.T(), a.T()
 	}
 	rows, columns := kernel.TileSize()
 	right := buffers.Get()
@@ -80,9 +84,7 @@ func AddProduct(c Matrix, sign float64, a, b Matrix, which Which, threads int) {
 		for d := 0; d < a.Columns; d += depthBlock {
 			depth := min(depthBlock, a.Columns-d)
 			*right = pack(*right, b.Part(d, d+depth, j, to).T(), columns)
-			parallel.Run((a.Rows+rowBlock-1)/rowBlock, threads, func(part int) {
-				i := part * rowBlock
-				end := min(i+rowBlock, a.Rows)
+			inBlocks(a.Rows, rowBlock, a.Columns*b.Columns, threads, func(i, end int) {
 				if which == Lower && end <= j {
 					return
 				}
@@ -98,15 +100,8 @@ func AddProduct(c Matrix, sign float64, a, b Matrix, which Which, threads int) {
 // Scratch is a matrix of any numbers, to be given back by done.
 func Scratch(rows, columns int) (a Matrix, done func()) {
 	buffer := buffers.Get()
-	*buffer = resized(*buffer, rows*columns)
+	*buffer = slices.Grow((*buffer)[:0], rows*columns)[:rows*columns]
 	return Of(*buffer, rows, columns), func() { buffers.Put(buffer) }
-}
-
-func resized(buffer []float64, size int) []float64 {
-	if cap(buffer) < size {
-		return make([]float64, size)
-	}
-	return buffer[:size]
 }
 
 // Product sets c, which is no transpose, to ab.
@@ -118,7 +113,8 @@ func Product(c, a, b Matrix) {
 // pack writes strips of so many rows one after the other, each column by column, the last one filled up with zeros.
 func pack(to []float64, a Matrix, strip int) []float64 {
 	strips := (a.Rows + strip - 1) / strip
-	to = resized(to, strips*strip*a.Columns)
+	size := strips * strip * a.Columns
+	to = slices.Grow(to[:0], size)[:size]
 	for s := range strips {
 		into := to[s*strip*a.Columns:][:strip*a.Columns]
 		rows := min(strip, a.Rows-s*strip)
@@ -251,7 +247,7 @@ func (t triangle) factor(threads int) bool {
 	if !first.factor(threads) {
 		return false
 	}
-	first.solveRight(below, threads)
+	first.solveLower(below.T(), threads)
 	AddProduct(last.Matrix, -1, below, below.T(), Lower, threads)
 	return last.factor(threads)
 }
@@ -281,30 +277,10 @@ func dot(a, b []float64) float64 {
 	return total
 }
 
-// SolveRight replaces b by bL⁻ᵀ.
-func SolveRight(l, b Matrix, threads int) {
-	t, done := inverted(l)
-	defer done()
-	t.solveRight(b, threads)
-}
+// SolveRight replaces b by bL⁻ᵀ, whose transpose is L⁻¹bᵀ.
+func SolveRight(l, b Matrix, threads int) { SolveLower(l, b.T(), threads) }
 
-func (t triangle) solveRight(b Matrix, threads int) {
-	n := t.Rows
-	if n == 0 {
-		return
-	}
-	if n <= small {
-		multiplyRight(b, t.inverse().T(), threads)
-		return
-	}
-	h := half(n)
-	left, right := b.Part(0, b.Rows, 0, h), b.Part(0, b.Rows, h, n)
-	t.part(0, h).solveRight(left, threads)
-	AddProduct(right, -1, left, t.Part(h, n, 0, h).T(), All, threads)
-	t.part(h, n).solveRight(right, threads)
-}
-
-// SolveLower replaces b by L⁻¹b.
+// SolveLower replaces b, which may be a transpose, by L⁻¹b.
 func SolveLower(l, b Matrix, threads int) {
 	t, done := inverted(l)
 	defer done()
@@ -342,8 +318,12 @@ func multiplyRight(b, a Matrix, threads int) {
 	})
 }
 
-// multiplyLeft replaces b by a small square a times b: once packed, a block of columns is not needed any more.
+// multiplyLeft replaces b, which may be a transpose, by a small square a times b: once packed, a block of columns is not needed any more.
 func multiplyLeft(a, b Matrix, threads int) {
+	if b.turned() {
+		multiplyRight(b.T(), a.T(), threads)
+		return
+	}
 	rows, columns := kernel.TileSize()
 	left := buffers.Get()
 	defer buffers.Put(left)

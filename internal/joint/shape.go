@@ -2,6 +2,7 @@ package joint
 
 import (
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
@@ -98,21 +99,14 @@ type basis struct {
 // resize makes room for so many directions of p signals.
 func (b *basis) resize(p, count int) {
 	for _, v := range []*[]float64{&b.to, &b.from, &b.squares} {
-		*v = resized(*v, p*count)
+		*v = slices.Grow((*v)[:0], p*count)[:p*count]
 	}
 	for _, v := range []*[]float64{&b.variance, &b.mean, &b.times, &b.others} {
-		*v = resized(*v, count)
+		*v = slices.Grow((*v)[:0], count)[:count]
 	}
 	for k := range b.times {
 		b.times[k] = 1
 	}
-}
-
-func resized(v []float64, count int) []float64 {
-	if cap(v) < count {
-		return make([]float64, count)
-	}
-	return v[:count]
 }
 
 // set is for values of so many columns.
