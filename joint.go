@@ -79,6 +79,9 @@ func (r *Result) covarianceInWords() string {
 	if r.LargestCorrelation() == 0 {
 		words = "their amplitudes are independent"
 	}
+	if r.ownSlab {
+		words += ", with the distribution of the prior"
+	}
 	if r.rowSizes > 0 {
 		words += fmt.Sprintf("; entries differ in size, by a gamma distribution of shape %.2g", r.rowSizes)
 	}

@@ -148,7 +148,7 @@ func TestJointRowsRefuse(t *testing.T) {
 		opt     calamp.Options
 		says    string
 	}{
-		{real(y, prior.Mixture{Components: []prior.Component{{Weight: 0.1, Var: 0.5}, {Weight: 0.1, Var: 2}}}, gain), calamp.Options{}, "one slab"},
+		{real(y, prior.Mixture{Components: []prior.Component{{Weight: 0.1, Var: 0.5}, {Weight: 0.1, Var: 2}}, Learn: true}, gain), calamp.Options{}, "one slab"},
 		{real(single, sparse, gain), calamp.Options{}, "one signal"},
 		{real(y, sparse, clipped), calamp.Options{}, "clipped"},
 		{real(y, sparse, channel.Offset{Prior: channel.OffsetPrior{Gain: gain.Prior, SD: 0.1}, NoiseVar: 1e-5}), calamp.Options{}, "offsets"},
@@ -410,6 +410,48 @@ func TestOtherSlabsBelongTogether(t *testing.T) {
 			if err != nil || res.Support != nil || res.Status != calamp.Converged {
 				t.Errorf("seed %d, %T: together %v, %v, error %v", seed, own, res.Support != nil, res.Status, err)
 			}
+		}
+	}
+}
+
+// Entries of a mixture that all signals have in common are found with the mixture's own distribution: one by one three of eight such problems had no answer. Where they have covariances Gaussian rows stay.
+func TestMixturesBelongTogether(t *testing.T) {
+	const n, m, p, noise = 300, 110, 8, 1e-4
+	own := prior.Mixture{Components: []prior.Component{{Weight: 0.06, Mean: 1, Var: 0.04}, {Weight: 0.06, Mean: -1, Var: 0.04}}}
+	slab := own.WithDensity(1)
+	for seed := range uint64(2) {
+		rng := rand.New(rand.NewPCG(seed, 8))
+		w, x, y, s := mat.NewDense(m, n, nil), mat.NewDense(n, p, nil), mat.NewDense(m, p, nil), make([]float64, m)
+		w.Apply(func(_, _ int, _ float64) float64 { return rng.NormFloat64() / math.Sqrt(n) }, w)
+		for i := range n {
+			if rng.Float64() < 0.12 {
+				for k := range p {
+					x.Set(i, k, slab.Sample(rng))
+				}
+			}
+		}
+		y.Mul(w, x)
+		for mu := range s {
+			s[mu] = 0.8 + 0.4*rng.Float64()
+			for k := range p {
+				y.Set(mu, k, (y.At(mu, k)+math.Sqrt(noise)*rng.NormFloat64())/s[mu])
+			}
+		}
+		op, err := operator.NewDense(m, n, w.RawMatrix().Data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := calamp.Solve(t.Context(), &calamp.Problem{W: op, Y: y, Prior: own, Channel: channel.Gain{Prior: channel.Uniform(0.8, 1.2), NoiseVar: noise}}, &calamp.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		truth := calamp.Truth{X: x, S: s}
+		score := res.Score(truth)
+		inside, there := covered(res, truth, score.Scale)
+		nmse := score.XMSEScaled / meanSquareOf(x)
+		t.Logf("seed %d: %v after %d iterations, NMSE %.2g, %.3f of s and %.3f of x inside", seed, res.Status, res.Iterations, nmse, inside, there)
+		if _, mixture := res.Prior.(prior.Mixture); res.Status != calamp.Converged || res.Support == nil || !mixture || nmse > 0.01 || inside < 0.85 || there < 0.85 {
+			t.Errorf("seed %d: %v, %s, together %v, %v", seed, res.Status, res.Reason, res.Support != nil, res.Prior)
 		}
 	}
 }

@@ -154,6 +154,7 @@ type notes struct {
 	jointGain   float64       // at the fixed point, of signals that belong together
 	oneScene    bool          // signals were solved as one
 	rowSizes    float64       // see [joint.Prior.Sizes]
+	ownSlab     bool          // see [amp.Solver.OwnSlab]
 	placement   amp.Placement // for ScaleInterval; zero where Solve did not make the result
 	detectorSD  float64       // relative, of what was learned of the noise that sensors add themselves
 }

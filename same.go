@@ -106,7 +106,7 @@ func (r *run) spread(part, to *Result, readings *mat.Dense, noise func(j int) fl
 	to.Channel, to.Prior, to.Amplitude = in, part.Prior, nil
 	to.S, to.SVar, to.Gain, to.Calibration = part.S, part.SVar, part.Gain, part.Calibration
 	to.ScaleSD, to.placement = part.ScaleSD, part.placement
-	to.SignalCov, to.Support, to.rowSizes = nil, nil, 0
+	to.SignalCov, to.Support, to.rowSizes, to.ownSlab = nil, nil, 0, false
 	to.ColumnShift, to.ColumnShiftSD = part.ColumnShift, part.ColumnShiftSD
 	to.Status, to.Reason, to.LogEvidence = part.Status, part.Reason, part.LogEvidence
 	to.Iterations += part.Iterations

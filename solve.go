@@ -361,7 +361,7 @@ func (r *run) result(d *diagnosis.Run) *Result {
 		}
 		res.SignalCov, res.Support = signalCov(q.Cov, s.P, s.Columns()), slices.Clone(support)
 		res.SignalCov.Scale(q.MeanSize(), res.SignalCov)
-		res.rowSizes = q.Sizes
+		res.rowSizes, res.ownSlab = q.Sizes, r.solver.OwnSlab()
 	} else if p := distribution(model.Prior); p != nil && r.opt.Covariance != solver.Full {
 		res.field = field{p, s.Amplitude, s.Lambda, s.Sigma}
 	}

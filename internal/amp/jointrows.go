@@ -42,7 +42,8 @@ type jointRows struct {
 	change float64 // of the hyperparameters, in standard errors
 	asked  bool    // whether rows differ in size
 	found  bool    // see [Problem.JointFound]
-	cuts   bool    // entries cannot be negative
+	slab   slab    // of entries that are not zero; nil where it is Gaussian
+	probed bool    // whether they have it
 
 	brightness  []float64 // see [Solver.OneScene]
 	ifUnsettled []float64 // what it is if the run does not settle
@@ -636,8 +637,7 @@ func (e *jointRows) After(s *Solver, l *Line) Verdict {
 		s.limit = s.Iterations
 		return Unfinished
 	}
-	e.change = e.rows.Refit(e.learns, refitJoint)
-	e.adopt()
+	e.refit()
 	if !e.asked && e.calibration != nil && e.columns == 1 {
 		if e.look(s) {
 			return Unfinished
@@ -646,7 +646,77 @@ func (e *jointRows) After(s *Solver, l *Line) Verdict {
 	if e.change > modelTolerance {
 		return Disturbed
 	}
+	if e.separates(s) {
+		return Disturbed
+	}
 	return e.sizesDiffer(s)
+}
+
+// refit moves the hyperparameters.
+func (e *jointRows) refit() {
+	e.change = e.rows.Refit(e.learns, refitJoint)
+	if e.rows.Separable() {
+		moved := e.refitSlab()
+		e.change = max(e.change, moved)
+	}
+	e.adopt()
+}
+
+// refitSlab moves the slab, by the values of rows that are there. Its size always follows these, as the covariance does: the gains hold the common scale.
+func (e *jointRows) refitSlab() (change float64) {
+	e.slab, change = fittedSlab(e.slab, e.rows.Cavities, refitJoint)
+	e.rows.TakeSlab(e.slab, e.slab.Mean(), e.slab.Variance())
+	return change
+}
+
+// fittedSlab is a slab moved by the fraction step of the way to what makes these fields likelier, and how far that is, in standard errors.
+func fittedSlab(slab slab, fields func() (lambda, sigma []float64), step float64) (next slab, change float64) {
+	lambda, sigma := fields()
+	if len(lambda) == 0 {
+		return slab, 0
+	}
+	if l := prior.LearnerOf(slab); l != nil {
+		to, moved := l.Refit(lambda, sigma, step)
+		if change = moved; l.LearnsScale() {
+			return to.(prior.Scalable), change
+		}
+		slab = to.(prior.Scalable)
+	}
+	mean, variance, square := make([]float64, len(lambda)), make([]float64, len(lambda)), 0.0
+	slab.Posterior(mean, variance, lambda, sigma)
+	for j, m := range mean {
+		square += (variance[j] + m*m) / float64(len(mean))
+	}
+	c := math.Sqrt(square / (slab.Variance() + slab.Mean()*slab.Mean()))
+	return slab.Scaled(math.Pow(c, step)).(prior.Scalable), max(change, math.Abs(math.Log(c))*math.Sqrt(2*float64(len(mean))))
+}
+
+// separates asks, once the hyperparameters have settled, whether entries that are there are independent and of a slab of their own, or Gaussian with the covariance that was learned: whether the fields are likelier.
+func (e *jointRows) separates(s *Solver) bool {
+	if e.slab == nil || e.probed || e.rows.Span != nil {
+		return false
+	}
+	e.probed = true
+	e.place()
+	e.slab, _ = fittedSlab(e.slab, e.rowsThere, 1)
+	if !(e.rows.SeparateGain(e.slab, e.slab.Mean(), e.slab.Variance()) > 0) {
+		return false
+	}
+	e.asked = true // whether rows differ in size
+	s.damping.begin(s.startDamping)
+	return true
+}
+
+// rowsThere are the fields of rows that are more likely there than not.
+func (e *jointRows) rowsThere() (lambda, sigma []float64) {
+	for i, pi := range e.rows.Support {
+		for k := range e.P {
+			if j := k*e.N + i; pi > 0.5 {
+				lambda, sigma = append(lambda, e.Lambda[j]), append(sigma, e.Sigma[j])
+			}
+		}
+	}
+	return lambda, sigma
 }
 
 // look asks whether signals differ in anything but brightness, and ends the run where they do not. The other hyperparameters need not have settled for that: the density of rows that may or may not be there creeps for hundreds of iterations.
@@ -747,7 +817,36 @@ func (e *jointRows) cut() {
 
 // adopt makes the model's prior what the rows' is for one entry of a signal, whatever the others are: what diagnosis and theory know.
 func (e *jointRows) adopt() {
-	e.Adopt(Model{withColumns(entryOf(&e.rows.Prior), e.columns), e.model.Channel})
+	p := withColumns(entryOf(&e.rows.Prior), e.columns)
+	if e.rows.Separable() {
+		p = withDensity(e.slab, e.rows.Prior.Density)
+	}
+	e.Adopt(Model{p, e.model.Channel})
+}
+
+// slab is what entries that are not zero are drawn from.
+type slab = prior.Scalable
+
+// withDensity is a prior with that part of its entries not zero; nil where its slab is Gaussian. Rows learn the density, and of a slab by itself (density 1) what is learned still is.
+func withDensity(p prior.Prior, density float64) slab {
+	var learn prior.Parameters // rows are
+	switch p := p.(type) {
+	case prior.NonNegative:
+		if p.Density = density; density == 1 {
+			learn = p.Learn &^ prior.Density
+		}
+		p.Learn = learn
+		return p
+	case prior.Laplace:
+		if p.Density = density; density == 1 {
+			learn = p.Learn &^ prior.Density
+		}
+		p.Learn = learn
+		return p
+	case prior.Mixture:
+		return p.WithDensity(density)
+	}
+	return nil
 }
 
 // entryOf is what rows say of one entry of a signal, whatever the others are.
@@ -816,6 +915,12 @@ func (s *Solver) Joint() (q *joint.Prior, support []float64) {
 		return nil, nil
 	}
 	return &rows.Prior, rows.Support
+}
+
+// OwnSlab reports whether entries of rows that are taken together are independent, with the slab of the prior (see [jointRows.separates]).
+func (s *Solver) OwnSlab() bool {
+	e, is := s.Iteration.(*jointRows)
+	return is && e.rows.Separable()
 }
 
 // Whitened are the residuals of sensor mu turned and divided by their standard deviations, and the constant 1 with them, where covariances across
@@ -963,15 +1068,14 @@ func (s *Solver) JointGain() float64 {
 // HasSlab reports whether each entry is zero or Gaussian.
 func HasSlab(p prior.Prior) bool {
 	switch p.(type) {
-	case prior.NonNegative, prior.Laplace:
+	case prior.NonNegative, prior.Laplace, prior.Mixture:
 		return false
 	}
 	_, ok := partOf(p)
 	return ok
 }
 
-// partOf is the Gauss–Bernoulli prior of a column; false where p is of another kind. Of a slab that is none it is the one of the same mean and variance: fields of a row have a shape that is not diagonal, under which a product
-// of P such slabs has no closed form. Of eight draws of eight positive scenes behind masks that change by 30 % runs one by one with their own prior had s inside 63 to 100 %, and these 81 to 98 % (docs/log/validation.md).
+// partOf is the Gauss–Bernoulli prior of a column; false where p is of another kind. Of a slab that is not Gaussian it is that of the same mean and variance, with which joint rows begin: their own slab comes after it, where the evidence asks for it (see [jointRows.separates]).
 func partOf(p prior.Prior) (g prior.GaussBernoulli, ok bool) {
 	switch p := p.(type) {
 	case prior.NonNegative:
@@ -979,6 +1083,8 @@ func partOf(p prior.Prior) (g prior.GaussBernoulli, ok bool) {
 		return prior.GaussBernoulli{Density: p.Density, SignalMean: mean, SignalVar: p.Variance()/p.Density - (1-p.Density)*mean*mean}, true
 	case prior.Laplace:
 		return prior.GaussBernoulli{Density: p.Density, SignalVar: p.SignalVar}, true
+	case prior.Mixture:
+		return p.AsOne(), !p.Learn // one that is learned is of entries that are small in place of zero
 	case interface{ GaussBernoulliPrior() prior.GaussBernoulli }:
 		return p.GaussBernoulliPrior(), true
 	case interface {
@@ -1050,7 +1156,7 @@ func (b *planner) jointPossible() error {
 	case b.P < 2*columns:
 		return errors.New("joint signals: there is one signal, and nothing that it could have in common with others; expected 2 or more")
 	case !known:
-		return fmt.Errorf("joint signals need a prior of a spike and one slab, and a %T is none", b.Model.Prior)
+		return fmt.Errorf("joint signals need a prior of a spike and one slab, and a %T is none; components of a mixture can be given, and not learned", b.Model.Prior)
 	case b.vector():
 		return errors.New("joint signals need AMP: vector AMP has one precision a signal")
 	case b.evidence():
@@ -1101,12 +1207,6 @@ func (b *planner) jointStart() (g prior.GaussBernoulli, learns joint.Learns) {
 	}
 	g, _ = partOf(b.Model.Prior)
 	return g, learnsOf(b.Model.Prior)
-}
-
-// positive reports whether entries cannot be negative.
-func positive(p prior.Prior) bool {
-	_, is := p.(prior.NonNegative)
-	return is
 }
 
 // learnsOf is what is learned of rows, of each entry of which p is the prior.

@@ -262,7 +262,7 @@ func (b *planner) build() (*Solver, error) {
 		}
 	}
 	rowsFrom, rowsLearn := b.jointStart()
-	cuts := positive(b.Model.Prior)
+	slab := withDensity(b.Model.Prior, 1)
 	if b.joint() {
 		b.Model.Prior = withColumns(rowsFrom, prior.ColumnsOf(b.Model.Prior)) // the rows learn what is learned of it
 	}
@@ -325,7 +325,7 @@ func (b *planner) build() (*Solver, error) {
 		return s, b.makeParts(s)
 	case b.joint():
 		rows := newJointRows(state, rowsFrom, rowsLearn, b.Variance != solver.Scalar)
-		rows.found, rows.cuts = b.JointFound, cuts
+		rows.found, rows.slab = b.JointFound, slab
 		s.Iteration, s.Parts = rows, append(s.Parts, rows)
 	case b.full():
 		s.Iteration = newFull(state)

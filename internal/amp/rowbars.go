@@ -6,6 +6,7 @@ import (
 
 	"github.com/calamp/calamp/internal/dense"
 	"github.com/calamp/calamp/internal/joint"
+	"github.com/calamp/calamp/prior"
 )
 
 // rowBars mends the error bars of joint rows, as [sharedBars] does those of sensors of several rows. Where signals hardly differ an error of the gains and one of what
@@ -30,7 +31,7 @@ const sameVariance = 2
 // Report implements [Part].
 func (e *jointRows) Report(s *Solver) {
 	e.widenBars(s)
-	if e.cuts {
+	if _, positive := e.slab.(prior.NonNegative); positive && !e.rows.Separable() {
 		e.cut()
 	}
 }

@@ -31,7 +31,7 @@ func (r *Rows) Refit(learns Learns, step float64) (change float64) {
 		change = math.Abs(to-q.Density) / math.Sqrt(q.Density*(1-q.Density)/n+1/(n*n))
 		q.Density += step * (to - q.Density)
 	}
-	if !(r.count > leastDensity*n) {
+	if !(r.count > leastDensity*n) || r.slabs != nil {
 		return change
 	}
 	mean := make([]float64, p)

@@ -73,6 +73,7 @@ type Rows struct {
 	field  Field
 	basis  basis
 	sizes  []float64 // logarithms of the densities of sizes; nil where rows have one
+	slabs  *slabs    // nil where rows are Gaussian
 }
 
 // sums are those of a chunk of rows, in the basis of the latest Update.
@@ -91,6 +92,7 @@ type sums struct {
 	scaled, doubted []float64 // vectors of P, workspace of sum
 	of              []int     // whose the latter are, where rows have sizes
 	one             sized
+	slab            *slabWork
 }
 
 // rowsOfChunk is how many rows a goroutine takes at a time.
@@ -145,6 +147,10 @@ func (r *Rows) Start() {
 // Written as an offset from c, near which it is at the end of a run, µ has the digits of the offset.
 func (r *Rows) Update(f Field) {
 	r.field = f
+	if r.slabs != nil {
+		r.separate()
+		return
+	}
 	r.basis.set(f.Shape, &r.Prior, r.Columns)
 	r.sizes = logSizes(r.Prior.Sizes)
 	parallel.Run(len(r.chunks), r.Threads, r.run)
