@@ -103,13 +103,11 @@ func newJointRows(s *State, start prior.GaussBernoulli, learns joint.Learns, exa
 	p := s.P
 	e := &jointRows{State: s, learns: learns, exact: exact}
 	e.rows = joint.NewRows(s.N, p, s.Threads, joint.Isotropic(p, start.Density, start.SignalMean, start.SignalVar))
-	if e.rows.Columns = s.columns; s.excess == nil {
-		e.rows.Span = joint.NewSpan(s.Y, p, s.columns) // nil where a reading is missing
+	if e.rows.Columns = s.columns; s.excess == nil && s.further.Extra == 0 {
+		e.rows.Within(joint.NewSpan(s.Y, p, s.columns)) // none where a reading is missing
 	}
 	of := func(count int) []float64 { return make([]float64, count) }
-	for _, v := range []*[]float64{&e.covariance, &e.sumC, &e.slope} {
-		*v = of(p * p)
-	}
+	e.covariance, e.sumC, e.slope = of(p*p), of(e.rows.Span.Len(p)), of(e.rows.Span.Len(p))
 	e.size = of(s.N)
 	e.traces, e.h = of(s.N+s.further.Extra), of(s.N+s.further.Extra)
 	for _, v := range []*[]float64{&e.slopes, &e.quadratic, &e.volume, &e.sizes} {
@@ -127,7 +125,11 @@ func newJointRows(s *State, start prior.GaussBernoulli, learns joint.Learns, exa
 	for i := range s.N {
 		for k := range p {
 			e.traces[i] += s.C[k*s.N+i]
-			e.sumC[k*p+k] += s.C[k*s.N+i]
+		}
+	}
+	if e.rows.Span.Times(e.sumC, p, sum(e.traces)/float64(p)); e.rows.Span == nil {
+		for k := range p {
+			e.sumC[k*p+k] = sum(s.C[k*s.N : (k+1)*s.N])
 		}
 	}
 	e.means = newJointFurther(e)
@@ -186,6 +188,7 @@ func (e *jointRows) Before(s *Solver) {
 // Step implements [Iteration].
 func (e *jointRows) Step(delta float64) error {
 	e.delta, e.fieldPull, e.fieldTurn = delta, e.nextPull, e.nextTurn
+	e.setApart()
 	shape, _, ok := e.rows.Span.NewShape(e.means.sum(e.sumC), e.P, e.columns, 0)
 	if !ok {
 		e.Moved[0] = math.NaN()
@@ -196,14 +199,6 @@ func (e *jointRows) Step(delta float64) error {
 	e.means.begin(shape)
 	e.own, e.at = shape.Own()
 	e.scalarV = e.W.MeanSquare() * sum(e.traces[:e.N])
-	for mu := range e.M { // outliers come and go
-		switch apart := e.apart(mu); {
-		case apart && e.partial[mu] == nil:
-			e.partial[mu] = make([]float64, e.P*e.P)
-		case !apart:
-			e.partial[mu] = nil
-		}
-	}
 	var err error
 	if e.exact {
 		err = e.sweep.Run(e.all.r, e.h, e.all.x, e.traces, e.rowsOf)
@@ -215,6 +210,31 @@ func (e *jointRows) Step(delta float64) error {
 	}
 	e.input()
 	return nil
+}
+
+// setApart finds the sensors whose readings cannot be turned: outliers come and go. What such a sensor says is in no span.
+func (e *jointRows) setApart() {
+	for mu := range e.M {
+		switch apart := e.apart(mu); {
+		case apart && e.partial[mu] == nil:
+			e.partial[mu] = make([]float64, e.P*e.P)
+			e.leave()
+		case !apart:
+			e.partial[mu] = nil
+		}
+	}
+}
+
+// leave gives the span up.
+func (e *jointRows) leave() {
+	s := e.rows.Span
+	if s == nil {
+		return
+	}
+	for _, v := range []*[]float64{&e.sumC, &e.slope} {
+		*v = e.widen(*v, func(a []float64) []float64 { return s.Full(a, e.P) })
+	}
+	e.rows.Leave()
 }
 
 // outputRows is the part of an iteration between the two halves of the sweep.
@@ -491,7 +511,7 @@ func (e *jointRows) input() {
 	}
 	a, _, ok := e.rows.Span.NewShape(e.slope, e.P, e.columns, least)
 	if !ok && e.columns > 1 && allFinite(e.slope) { // phases are hardly known yet
-		a, ok = joint.Round(e.P), true
+		a, ok = e.rows.Span.Round(e.P), true
 	}
 	if !ok {
 		e.Moved[0] = math.NaN() // seen by the loop as a step to take back
@@ -601,7 +621,7 @@ func (e *jointRows) sumSlopes() {
 			sum = with
 		}
 	}
-	slope := make([]float64, p*p)
+	slope := make([]float64, len(e.slope))
 	e.shape.Back(slope, sum, other)
 	for mu := range e.M {
 		for j, v := range e.partial[mu] {
@@ -609,7 +629,7 @@ func (e *jointRows) sumSlopes() {
 		}
 	}
 	if e.columns > 1 {
-		joint.Circular(slope, p)
+		e.rows.Span.Circular(slope, p)
 	}
 	damp(e.slope, slope, e.delta)
 }
@@ -853,8 +873,9 @@ func withDensity(p prior.Prior, density float64) slab {
 func entryOf(q *joint.Prior) prior.GaussBernoulli {
 	p := len(q.Mean)
 	g := prior.GaussBernoulli{Density: q.Density, SignalMean: sum(q.Mean) / float64(p)}
-	for k, m := range q.Mean {
-		g.SignalVar += (q.MeanSize()*q.Cov[k*p+k] + (m-g.SignalMean)*(m-g.SignalMean)) / float64(p)
+	g.SignalVar = q.MeanSize() * q.Trace() / float64(p)
+	for _, m := range q.Mean {
+		g.SignalVar += (m - g.SignalMean) * (m - g.SignalMean) / float64(p)
 	}
 	g.SignalVar = max(g.SignalVar, math.SmallestNonzeroFloat64)
 	return g
@@ -914,7 +935,8 @@ func (s *Solver) Joint() (q *joint.Prior, support []float64) {
 	if rows == nil {
 		return nil, nil
 	}
-	return &rows.Prior, rows.Support
+	full := rows.Prior.Full()
+	return &full, rows.Support
 }
 
 // OwnSlab reports whether entries of rows that are taken together are independent, with the slab of the prior (see [jointRows.separates]).

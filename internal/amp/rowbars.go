@@ -37,10 +37,11 @@ func (e *jointRows) Report(s *Solver) {
 }
 
 func (e *jointRows) widenBars(s *Solver) {
-	if e.columns > 1 || e.calibration == nil || !e.correlates() {
+	rows := e.rows.Prior.Full()
+	if e.columns > 1 || e.calibration == nil || !correlates(rows.Cov, e.P) {
 		return
 	}
-	r, size, ok := joint.NewShape(e.rows.Prior.Cov, e.P, 1, 0)
+	r, size, ok := joint.NewShape(rows.Cov, e.P, 1, 0)
 	if !ok {
 		return
 	}
@@ -70,9 +71,9 @@ func (e *jointRows) widenBars(s *Solver) {
 }
 
 // correlates reports whether signals have more in common than their support. If not, their errors are as independent as the iteration takes them for.
-func (e *jointRows) correlates() bool {
-	for k := range e.P {
-		if slices.ContainsFunc(e.rows.Prior.Cov[k*e.P:k*e.P+k], func(v float64) bool { return v != 0 }) {
+func correlates(cov []float64, p int) bool {
+	for k := range p {
+		if slices.ContainsFunc(cov[k*p:k*p+k], func(v float64) bool { return v != 0 }) {
 			return true
 		}
 	}

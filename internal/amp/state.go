@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"runtime"
+	"slices"
 
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/layers"
@@ -488,6 +489,17 @@ type undoing interface {
 
 // keep adds arrays of an iteration's own to what Save keeps.
 func (s *undo) keep(arrays ...[]float64) { s.list = append(s.list, arrays...) }
+
+// widen puts another array, and what Save kept of it, in the place of one.
+func (s *undo) widen(array []float64, by func([]float64) []float64) (other []float64) {
+	at := slices.IndexFunc(s.list, func(v []float64) bool { return &v[0] == &array[0] })
+	other = slices.Clone(by(array))
+	s.list[at] = other
+	if s.saved != nil {
+		s.saved[at] = by(s.saved[at])
+	}
+	return other
+}
 
 // Save keeps the present state for [State.Restore].
 func (s *State) Save() {

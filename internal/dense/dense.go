@@ -158,6 +158,7 @@ func packLines(to []float64, a Matrix, strip int) {
 // addTiles adds times the product of packed strips to c, whose row 0 is the row ahead of its column 0 in the product.
 func addTiles(c Matrix, times float64, depth int, left, right []float64, which Which, ahead int) {
 	rows, columns := kernel.TileSize()
+	var out [mostOfTile]float64 // the part of a tile
 	for j := 0; j < c.Columns; j += columns {
 		strip, width := right[j*depth:][:columns*depth], min(columns, c.Columns-j)
 		for i := 0; i < c.Rows; i += rows {
@@ -169,7 +170,6 @@ func addTiles(c Matrix, times float64, depth int, left, right []float64, which W
 				kernel.Tile(depth, times, other, strip, c.Data[i*c.Down+j:], c.Down)
 				continue
 			}
-			var out [mostOfTile]float64 // the part of a tile
 			for r := range height {
 				copy(out[r*columns:], c.Data[(i+r)*c.Down+j:][:width])
 			}

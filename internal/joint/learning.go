@@ -2,9 +2,11 @@ package joint
 
 import (
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/floats"
 )
 
 // Learns says which hyperparameters are learned; R always is.
@@ -34,33 +36,46 @@ func (r *Rows) Refit(learns Learns, step float64) (change float64) {
 	if !(r.count > leastDensity*n) || r.slabs != nil {
 		return change
 	}
-	mean := make([]float64, p)
 	if learns.Mean && q.Sizes == 0 {
-		for k := range mean {
-			mean[k] = r.first[k] / r.count
-			change = max(change, math.Abs(mean[k]-q.Mean[k])*math.Sqrt(r.count/max(q.Cov[k*p+k], math.SmallestNonzeroFloat64)))
-			q.Mean[k] += step * (mean[k] - q.Mean[k])
+		for k := range q.Mean {
+			to := r.first[k] / r.count
+			change = max(change, math.Abs(to-q.Mean[k])*math.Sqrt(r.count/max(r.variance(k), math.SmallestNonzeroFloat64)))
+			q.Mean[k] += step * (to - q.Mean[k])
 		}
 	}
 	if q.Sizes > 0 {
 		change = max(change, r.refitSizes())
 	}
-	covariance := make([]float64, p*p)
-	for k := range p {
-		for l := range p {
-			covariance[k*p+l] = (r.second[k*p+l]-q.Mean[k]*r.first[l]-r.first[k]*q.Mean[l])/r.count + q.Mean[k]*q.Mean[l]
+	covariance := make([]float64, r.Span.Len(p))
+	mean, first := r.Span.inside(q.Mean), r.Span.inside(r.first)
+	for k, m := range mean {
+		for l, n := range mean {
+			j := k*len(mean) + l
+			covariance[j] = (r.second[j]-m*first[l]-first[k]*n)/r.count + m*n
 		}
+	}
+	if r.Span != nil {
+		_, outside := r.Span.parts(r.second)
+		covariance[len(covariance)-1] = outside / r.count
 	}
 	values := r.count * float64(r.Columns) // that each entry of R is estimated from
 	r.Span.shrink(covariance, p, r.effective()*float64(r.Columns), r.score)
 	if r.Columns > 1 { // up to rounding it is
-		Circular(covariance, p)
+		r.Span.Circular(covariance, p)
 	}
-	change = max(change, distance(covariance, q.Cov, p)*math.Sqrt(0.5*values))
+	change = max(change, r.Span.distance(covariance, q.Cov, p)*math.Sqrt(0.5*values))
 	for i, v := range covariance {
 		q.Cov[i] += step * (v - q.Cov[i])
 	}
 	return change
+}
+
+// variance is that of a signal, in a span that of all.
+func (r *Rows) variance(k int) float64 {
+	if r.Span != nil {
+		return r.Prior.Trace() / float64(r.P)
+	}
+	return r.Prior.Cov[k*r.P+k]
 }
 
 const (
@@ -79,15 +94,17 @@ func (r *Rows) score(u []float64, columns int, sd []float64, v float64) float64 
 	p := r.P
 	before, from, to, sign := 0.0, 0, columns, 1.0
 	if r.Span != nil { // all standard deviations are one, and all columns are orthonormal: the trace, less what others have
-		before, from, to, sign = trace(r.Prior.Cov, p)/(sd[0]*sd[0]*float64(columns)), columns, p, -1
+		before, from, to, sign = r.Prior.Trace()/(sd[0]*sd[0]*float64(columns)), columns, p, -1
 	}
-	scaled, work := make([]float64, p), make([]float64, p)
+	scaled := make([]float64, p)
 	for j := from; j < to; j++ {
 		for k := range scaled {
 			scaled[k] = u[k*p+j] / sd[k]
 		}
-		blas64.Gemv(blas.NoTrans, 1, square(r.Prior.Cov, p), column(scaled), 0, column(work))
-		before += sign * blas64.Dot(column(scaled), column(work)) / float64(columns)
+		in := r.Span.inside(scaled)
+		work := make([]float64, len(in))
+		blas64.Gemv(blas.NoTrans, 1, square(r.Prior.Cov, len(in)), column(in), 0, column(work))
+		before += sign * blas64.Dot(column(in), column(work)) / float64(columns)
 	}
 	given, square := 0.0, 0.0 // means of γ and γ²: directions of least variance are first
 	left := float64(columns)
@@ -107,17 +124,24 @@ func (r *Rows) score(u []float64, columns int, sd []float64, v float64) float64 
 }
 
 // distance is the root mean square difference of two covariances, in units of the standard deviations of their signals: 1 is a difference of the size of a variance
-// in every entry.
-func distance(a, b []float64, p int) float64 {
-	total, count := 0.0, 0.0
+// in every entry. In a span signals have the standard deviation of all.
+func (in *Span) distance(a, b []float64, p int) float64 {
+	total := 0.0
+	if in != nil {
+		for i, v := range a {
+			total += (v - b[i]) * (v - b[i])
+		}
+		outside := a[len(a)-1] - b[len(b)-1]
+		total += float64(p-in.of-1) * outside * outside
+		return math.Sqrt(total) / max(in.trace(b, p), math.SmallestNonzeroFloat64)
+	}
 	for k := range p {
 		for l := range p {
 			d := a[k*p+l] - b[k*p+l]
 			total += d * d / max(b[k*p+k]*b[l*p+l], math.SmallestNonzeroFloat64)
-			count++
 		}
 	}
-	return math.Sqrt(total / count)
+	return math.Sqrt(total / float64(p*p))
 }
 
 // shrink draws a sample covariance of n rows to what fewer numbers describe. Of the eigenvalues λ of the correlations those are kept that the evidence asks for (see [apartGain]),
@@ -131,15 +155,19 @@ func distance(a, b []float64, p int) float64 {
 //
 // A matrix of the span leaves the variances of signals to the eigenvectors: by themselves they lead out of it. Without one s is nil.
 func (s *Span) shrink(a []float64, p int, n float64, score func(u []float64, columns int, sd []float64, v float64) float64) {
-	mean := trace(a, p) / float64(p)
+	mean := s.trace(a, p) / float64(p)
 	if p < 2 || !(mean > 0) {
+		return
+	}
+	if s != nil {
+		floats.Scale(1/mean, a)
+		s.leadingPattern(a, p, n, slices.Repeat([]float64{math.Sqrt(mean)}, p), score)
+		floats.Scale(mean, a)
 		return
 	}
 	sd, middle := make([]float64, p), 0.0
 	for k := range p {
-		if sd[k] = math.Sqrt(max(a[k*p+k], leastSquare*mean)); s != nil {
-			sd[k] = math.Sqrt(mean)
-		}
+		sd[k] = math.Sqrt(max(a[k*p+k], leastSquare*mean))
 		middle += 2 * math.Log(sd[k]) / float64(p)
 	}
 	spread := 0.0
@@ -150,12 +178,7 @@ func (s *Span) shrink(a []float64, p int, n float64, score func(u []float64, col
 			a[k*p+l] /= v * w
 		}
 	}
-	s.leadingPattern(a, p, n, func(u []float64, columns int, v float64) float64 {
-		if score == nil {
-			return v
-		}
-		return score(u, columns, sd, v)
-	})
+	s.leadingPattern(a, p, n, sd, score)
 	apart := 1 - meanSquareCorrelation(a, p)
 	even := min(1, 2*apart/(n*max(spread, math.SmallestNonzeroFloat64)))
 	for k, v := range sd { // of which this is drawn to the mean's
@@ -179,12 +202,12 @@ func meanSquareCorrelation(a []float64, p int) (mean float64) {
 }
 
 // leadingPattern leaves of correlations of n rows the eigenvalues that the evidence asks for, and the mean of the others.
-func (in *Span) leadingPattern(a []float64, p int, n float64, score func(u []float64, columns int, v float64) float64) {
+func (in *Span) leadingPattern(a []float64, p int, n float64, sd []float64, score func(u []float64, columns int, sd []float64, v float64) float64) {
 	s := &Shape{P: p, Values: make([]float64, p), Vectors: make([]float64, p*p), Span: in}
 	if !in.eigen(s, a, 1) {
 		return
 	}
-	rest, left := trace(a, p), p
+	rest, left := in.trace(a, p), p
 	for ; left > 1; left-- {
 		if !(apartGain(s.Values[left-1], rest, left, n) > 0) {
 			break
@@ -192,17 +215,17 @@ func (in *Span) leadingPattern(a []float64, p int, n float64, score func(u []flo
 		rest -= s.Values[left-1]
 	}
 	if left == p { // and no rounding of eigenvectors
-		clear(a)
-		for k := range p {
-			a[k*p+k] = rest / float64(p)
-		}
+		in.Times(a, p, rest/float64(p))
 		return
 	}
-	other := score(s.Vectors, left, max(0, rest/float64(left)))
+	other := max(0, rest/float64(left))
+	if score != nil {
+		other = score(s.Vectors, left, sd, other)
+	}
 	for k := range left {
 		s.Values[k] = other
 	}
-	s.Matrix(a)
+	s.Flat(a)
 }
 
 // apartGain is by how much the logarithm of the evidence rises if the largest value v, of so many of the sum rest, is kept and the others are their mean: by the likelihood of n rows, less

@@ -107,7 +107,7 @@ func TestRefitFindsWhatIsBelowTheNoise(t *testing.T) {
 		}
 		change := 0.0
 		for range 60 {
-			r.Update(Field{Shape: Round(p), Size: size, Centre: centre, Onward: make([]float64, n*p)})
+			r.Update(Field{Shape: (*Span)(nil).Round(p), Size: size, Centre: centre, Onward: make([]float64, n*p)})
 			change = r.Refit(Learns{}, 0.7)
 		}
 		found := r.Prior.Cov[0] - r.Prior.Cov[1]
@@ -122,7 +122,7 @@ func TestRefitFindsWhatIsBelowTheNoise(t *testing.T) {
 func TestSizes(t *testing.T) {
 	const p, rho, a = 3, 0.3, 5.0
 	q := Prior{Density: rho, Mean: []float64{0.2, -0.1, 0.3}, Cov: []float64{1, 0.8, 0.7, 0.8, 1.2, 0.6, 0.7, 0.6, 0.9}, Sizes: 0.5}
-	round := Round(p)
+	round := (*Span)(nil).Round(p)
 	field := func(onward []float64) Field {
 		return Field{Shape: round, Size: []float64{a * p}, Centre: make([]float64, p), Onward: onward}
 	}
@@ -192,7 +192,7 @@ func TestSizesAreLearned(t *testing.T) {
 		}
 		q := Isotropic(p, 0.2, 0, 1)
 		r := NewRows(n, p, 1, q)
-		f := Field{Shape: Round(p), Size: size, Centre: make([]float64, n*p), Onward: onward}
+		f := Field{Shape: (*Span)(nil).Round(p), Size: size, Centre: make([]float64, n*p), Onward: onward}
 		step := func() { r.Update(f); r.Refit(Learns{Density: true}, 1) }
 		for range 20 {
 			step()
@@ -257,7 +257,7 @@ func TestFewRowsHaveNoDirectionsOfTheirOwn(t *testing.T) {
 			for i := range size {
 				size[i] = p / noise
 			}
-			r.Update(Field{Shape: Round(p), Size: size, Centre: centre, Onward: make([]float64, n*p)})
+			r.Update(Field{Shape: (*Span)(nil).Round(p), Size: size, Centre: centre, Onward: make([]float64, n*p)})
 			r.Refit(Learns{}, 0.7)
 			noise = max(least, noise/1.5)
 		}

@@ -21,9 +21,21 @@ import (
 type Prior struct {
 	Density float64   // ρ, in (0, 1]
 	Mean    []float64 // m, P
-	Cov     []float64 // R, P×P, positive semidefinite: of any rank
+	Cov     []float64 // R, P×P, positive semidefinite: of any rank; within a span as [Span.Len] says
 	Sizes   float64   // κ: rows have the covariances tR and no mean, t gamma-distributed with this shape; 0 where all have R (see [sizes])
+
+	span *Span
 }
+
+// Full is the prior with R as P×P numbers.
+func (q *Prior) Full() Prior {
+	full := *q
+	full.Cov, full.span = q.span.Full(q.Cov, len(q.Mean)), nil
+	return full
+}
+
+// Trace is that of R.
+func (q *Prior) Trace() float64 { return q.span.trace(q.Cov, len(q.Mean)) }
 
 // Isotropic is the prior of p signals that share their support and nothing else.
 func Isotropic(p int, density, mean, variance float64) Prior {
@@ -49,13 +61,13 @@ type Rows struct {
 	Columns int // of a value: 2 where it is complex, its parts beside each other, and Cov is [Circular]; else 1
 	Threads int
 	Prior   Prior
-	Span    *Span // of all fields, and of m; nil where there is none
+	Span    *Span // of all fields, and of m; nil where there is none (see [Rows.Within])
 
 	X, C    []float64 // P×N posterior means and variances
 	Trace   []float64 // N, the trace of a row's covariance C_i
 	Support []float64 // N, π_i: the probability that a row is not zero
 	Weight  []float64 // N, the mean of its size t, 0 where it is zero
-	Sum     []float64 // P×P, Σ_i C_i
+	Sum     []float64 // P×P, Σ_i C_i; within a span as [Span.Len] says
 
 	// Of every row: the evidence log ∫ p(x_i) exp(-½ (x_i-λ_i)ᵀΣ_i⁻¹(x_i-λ_i)) dx_i, 0 where nothing was measured; x̂_iᵀΣ_i⁻¹(λ_i - x̂_i); and
 	// tr Σ_i⁻¹(C_i + (x̂_i-λ_i)(x̂_i-λ_i)ᵀ).
@@ -118,6 +130,25 @@ func NewRows(n, p, threads int, prior Prior) *Rows {
 	}
 	r.run = r.chunk
 	return r
+}
+
+// Within makes s the span of rows whose prior is isotropic.
+func (r *Rows) Within(s *Span) {
+	if s == nil {
+		return
+	}
+	v := r.Prior.Cov[0]
+	r.Span, r.Prior.span = s, s
+	for _, a := range []*[]float64{&r.Prior.Cov, &r.Sum, &r.second} {
+		*a = make([]float64, s.Len(r.P))
+	}
+	s.Times(r.Prior.Cov, r.P, v)
+}
+
+// Leave gives the span up.
+func (r *Rows) Leave() {
+	r.Prior, r.Sum, r.second = r.Prior.Full(), r.Span.Full(r.Sum, r.P), r.Span.Full(r.second, r.P)
+	r.Span = nil
 }
 
 // Start makes X, C and the sums those of the prior.
@@ -374,8 +405,8 @@ func (r *Rows) collect() {
 	r.basis.turn(r.Sum, between)
 	blas64.Gemv(blas.NoTrans, 1, general(r.basis.to, p, count), column(first), 0, column(r.first))
 	if r.Columns > 1 {
-		Circular(r.second, p)
-		Circular(r.Sum, p)
+		r.Span.Circular(r.second, p)
+		r.Span.Circular(r.Sum, p)
 	}
 }
 

@@ -52,10 +52,18 @@ func (in *Span) NewShape(a []float64, p, columns int, floor float64) (s *Shape, 
 }
 
 // Round is the shape with equal variance in all directions.
-func Round(p int) *Shape {
-	s := &Shape{P: p, Values: make([]float64, p), Vectors: make([]float64, p*p)}
+func (in *Span) Round(p int) *Shape {
+	s := &Shape{P: p, Values: slices.Repeat([]float64{1 / float64(p)}, p), Vectors: make([]float64, p*p), Span: in}
+	if in != nil {
+		for l := range in.of {
+			for k := range p {
+				s.Vectors[k*p+p-in.of+l] = in.vectors[l*p+k]
+			}
+		}
+		return s
+	}
 	for k := range p {
-		s.Values[k], s.Vectors[k*p+k] = 1/float64(p), 1
+		s.Vectors[k*p+k] = 1
 	}
 	return s
 }
@@ -112,7 +120,9 @@ func (b *basis) resize(p, count int) {
 // set is for values of so many columns.
 func (b *basis) set(a *Shape, prior *Prior, columns int) {
 	p := a.P
-	if b.span = nil; a.Span == nil || !b.within(a, prior) {
+	if b.span = a.Span; b.span != nil {
+		b.within(a, prior)
+	} else {
 		b.whole(a, prior)
 	}
 	for i, t := range b.to {
@@ -159,22 +169,20 @@ func (b *basis) whole(a *Shape, prior *Prior) {
 	blas64.Gemm(blas.Trans, blas.Trans, 1, square(u, p), square(half, p), 0, square(b.from, p))
 }
 
-// within is set inside the span of a; false where R has another one.
-func (b *basis) within(a *Shape, prior *Prior) bool {
+// within is set inside the span of a, which is that of R.
+func (b *basis) within(a *Shape, prior *Prior) {
 	p, s := a.P, a.Span
-	fr, ok := s.fold(prior.Cov, p)
-	if !ok {
-		return false
-	}
-	q, fa, inner := s.of, a.folded(), basis{}
+	shape := make([]float64, s.Len(p))
+	a.Flat(shape)
+	own, precision := s.parts(shape)
+	cov, variance := s.parts(prior.Cov)
+	q, inner := s.of, basis{}
 	small := &Shape{P: q, Values: make([]float64, q), Vectors: make([]float64, q*q)}
-	if !eigen(small.Values, small.Vectors, fa.own, q) || !(small.Values[0] > 0) {
-		return false
-	}
-	inner.set(small, &Prior{Mean: make([]float64, q), Cov: fr.own}, 1)
-	other, count := max(0, fr.other*fa.other), q+1
+	eigen(small.Values, small.Vectors, own, q)
+	inner.set(small, &Prior{Mean: make([]float64, q), Cov: cov}, 1)
+	other, count := max(0, variance*precision), q+1
 	b.resize(p, count)
-	b.span, b.inner, b.outside, b.below = s, inner.to, 1/math.Sqrt(fa.other), 0
+	b.inner, b.outside, b.below = inner.to, 1/math.Sqrt(precision), 0
 	for b.below < q && inner.variance[b.below] < other {
 		b.below++
 	}
@@ -192,7 +200,6 @@ func (b *basis) within(a *Shape, prior *Prior) bool {
 		}
 	}
 	b.variance[b.below], b.times[b.below] = other, float64(p-q)
-	return true
 }
 
 // at is where direction l of the span is.
@@ -203,7 +210,7 @@ func (b *basis) at(l int) int {
 	return l + 1
 }
 
-// turn writes T a Tᵀ, both triangles, of a symmetric a of which the upper one is read.
+// turn writes T a Tᵀ, as matrices over signals are stored, of a symmetric a of which the upper one is read.
 func (b *basis) turn(dst, a []float64) {
 	p := len(b.mean)
 	if b.span != nil {
@@ -226,10 +233,10 @@ func (b *basis) turnWithin(dst, a []float64) {
 		}
 	}
 	t := dense.Of(b.inner, q, q)
-	work, turned := dense.New(q, q), dense.New(q, q)
+	work := dense.New(q, q)
 	dense.AddProduct(work, 1, t, own, dense.All, 1)
-	dense.AddProduct(turned, 1, work, t.T(), dense.All, 1)
-	b.span.unfold(dst, folded{a[b.below*count+b.below] * b.outside * b.outside, turned.Data})
+	dense.Product(dense.Of(dst, q, q), work, t.T())
+	dst[q*q] = a[b.below*count+b.below] * b.outside * b.outside
 }
 
 // symmetric copies the upper triangle to the lower.
@@ -279,19 +286,18 @@ func (s *Shape) InverseDiagonal(dst []float64) {
 	}
 }
 
-// folded is the shape as the span has it.
-func (s *Shape) folded() folded {
-	q := s.Span.of
-	vectors, at := s.Own()
-	turned, scaled, own := dense.New(len(at), q), dense.New(len(at), q), dense.New(q, q)
-	dense.AddProduct(turned, 1, vectors, s.Span.in(), dense.All, 1)
-	for row, j := range at {
-		for k, v := range turned.Row(row) {
-			scaled.Row(row)[k] = s.Values[j] * v
-		}
+// Flat writes the shape itself, as matrices over signals are stored.
+func (s *Shape) Flat(dst []float64) {
+	if s.Span == nil {
+		s.Matrix(dst)
+		return
 	}
-	dense.AddProduct(own, 1, turned.T(), scaled, dense.All, 1)
-	return folded{s.Values[s.below], own.Data}
+	_, at := s.Own()
+	values := dense.New(len(at), len(at))
+	for row, j := range at {
+		values.Row(row)[row] = s.Values[j]
+	}
+	s.Back(dst, values, s.Values[s.below])
 }
 
 // outside are the values outside of the span, from … to.
@@ -344,8 +350,17 @@ func backFrom(dst []float64, vectors, a dense.Matrix, other float64) {
 	}
 }
 
-// Back writes the symmetric matrix that is a along the vectors of [Shape.Own], and other I in what is orthogonal to these. It changes a.
+// Back writes the symmetric matrix that is a along the vectors of [Shape.Own], and other I in what is orthogonal to these, as matrices over signals are stored. It changes a.
 func (s *Shape) Back(dst []float64, a dense.Matrix, other float64) {
-	vectors, _ := s.Own()
-	backFrom(dst, vectors, a, other)
+	vectors, at := s.Own()
+	if s.Span == nil {
+		backFrom(dst, vectors, a, other)
+		return
+	}
+	q := len(at)
+	turned, work := dense.New(q, q), dense.New(q, q)
+	dense.AddProduct(turned, 1, vectors, s.Span.in(), dense.All, 1)
+	dense.AddProduct(work, 1, a, turned, dense.All, 1)
+	dense.Product(dense.Of(dst, q, q), turned.T(), work)
+	dst[q*q] = other
 }

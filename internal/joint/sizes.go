@@ -176,25 +176,26 @@ func (r *Rows) sumOfSizes(w *sums, from, i, n int, pi float64) {
 func (r *Rows) spread(w *sums, from int) {
 	p := r.P
 	rows, count := len(w.of), len(r.basis.variance)
-	turned := make([]float64, rows*p)
-	dense.AddProduct(dense.Of(turned, rows, p), 1, dense.Of(w.doubted, rows, count), dense.Of(r.basis.to, p, count).T(), dense.All, 1)
-	for at, i := range w.of {
-		if i < 0 {
-			continue
-		}
-		for k, v := range turned[at*p : (at+1)*p] {
-			r.C[k*r.N+from+i] += v * v
-			r.Trace[from+i] += v * v
+	turned, done := dense.Scratch(p, rows)
+	defer done()
+	dense.Product(turned, dense.Of(r.basis.to, p, count), dense.Of(w.doubted, rows, count).T())
+	for k := range p {
+		c := r.C[k*r.N+from:]
+		for at, v := range turned.Row(k) {
+			if i := w.of[at]; i >= 0 {
+				c[i] += v * v
+				r.Trace[from+i] += v * v
+			}
 		}
 	}
 }
 
 // Sized is q with rows of sizes of that shape, of which its mean is a part of the covariance.
 func (q *Prior) Sized(shape float64) Prior {
-	p := len(q.Mean)
-	s := Prior{Density: q.Density, Mean: make([]float64, p), Cov: slices.Clone(q.Cov), Sizes: shape}
-	for k, m := range q.Mean {
-		floats.AddScaled(s.Cov[k*p:(k+1)*p], m, q.Mean)
+	s := Prior{Density: q.Density, Mean: make([]float64, len(q.Mean)), Cov: slices.Clone(q.Cov), Sizes: shape, span: q.span}
+	mean := q.span.inside(q.Mean)
+	for k, m := range mean {
+		floats.AddScaled(s.Cov[k*len(mean):(k+1)*len(mean)], m, mean)
 	}
 	return s
 }

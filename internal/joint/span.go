@@ -69,21 +69,73 @@ func (s *Span) add(row []float64, columns int) {
 // in is the span as columns.
 func (s *Span) in() dense.Matrix { return dense.Of(s.vectors, s.of, len(s.vectors)/s.of).T() }
 
-// folded is a symmetric matrix that is own inside the span, and other I outside of it.
-type folded struct {
-	other float64
-	own   []float64 // of×of
+// Matrices over signals that have a span are stored as what they are inside of it (of×of), and behind that the one variance outside. Without one they are P×P.
+
+// Len is how many numbers that is.
+func (s *Span) Len(p int) int {
+	if s == nil {
+		return p * p
+	}
+	return s.of*s.of + 1
 }
 
-// fold folds a matrix; false where it is another one.
-func (s *Span) fold(a []float64, p int) (f folded, ok bool) {
-	moved, own := dense.New(p, s.of), dense.New(s.of, s.of)
-	dense.AddProduct(moved, 1, dense.Of(a, p, p), s.in(), dense.All, 1)
-	dense.AddProduct(own, 1, s.in().T(), moved, dense.All, 1)
-	all, within, left, out := squares(a), squares(own.Data), squares(moved.Data), float64(p-s.of)
-	f = folded{(trace(a, p) - trace(own.Data, s.of)) / out, own.Data}
-	// Nothing leads out of the span, and outside of it there is one variance.
-	return f, math.Abs(left-within) <= spanRounding*all && math.Abs(all-within-out*f.other*f.other) <= spanRounding*all
+// parts are those of a matrix of the span.
+func (s *Span) parts(a []float64) (own []float64, other float64) {
+	return a[:len(a)-1], a[len(a)-1]
+}
+
+// Times writes v I.
+func (s *Span) Times(dst []float64, p int, v float64) {
+	clear(dst)
+	size := p
+	if s != nil {
+		size, dst[len(dst)-1] = s.of, v
+	}
+	for k := range size {
+		dst[k*size+k] = v
+	}
+}
+
+// Full is a matrix as P×P numbers.
+func (s *Span) Full(a []float64, p int) []float64 {
+	if s == nil {
+		return a
+	}
+	own, other := s.parts(a)
+	full := make([]float64, p*p)
+	backFrom(full, s.in().T(), dense.Of(slices.Clone(own), s.of, s.of), other)
+	return full
+}
+
+// inside is a vector as the span has it.
+func (s *Span) inside(v []float64) []float64 {
+	if s == nil {
+		return v
+	}
+	in := make([]float64, s.of)
+	for k := range in {
+		in[k] = floats.Dot(s.vectors[k*len(v):(k+1)*len(v)], v)
+	}
+	return in
+}
+
+// trace is that of a matrix.
+func (s *Span) trace(a []float64, p int) float64 {
+	if s == nil {
+		return trace(a, p)
+	}
+	own, other := s.parts(a)
+	return trace(own, s.of) + float64(p-s.of)*other
+}
+
+// Circular is that of a matrix.
+func (s *Span) Circular(a []float64, p int) {
+	if s == nil {
+		Circular(a, p)
+		return
+	}
+	own, _ := s.parts(a)
+	Circular(own, s.of)
 }
 
 func squares(v []float64) (total float64) {
@@ -91,11 +143,6 @@ func squares(v []float64) (total float64) {
 		total += x * x
 	}
 	return total
-}
-
-// unfold writes the matrix.
-func (s *Span) unfold(dst []float64, f folded) {
-	backFrom(dst, s.in().T(), dense.Of(slices.Clone(f.own), s.of, s.of), f.other)
 }
 
 // spread writes p values and columns in ascending order of the values: those outside of the span, all with the value other and no columns, and own ones with the columns u (of×of) in terms of the span. It returns how many of the latter are first.
@@ -122,19 +169,18 @@ func (s *Span) spread(values, vectors []float64, other float64, own, u []float64
 // eigen makes a shape the eigenvalues of a symmetric matrix, ascending, and its eigenvectors as columns, of complex values pairs of them.
 func (s *Span) eigen(to *Shape, a []float64, columns int) bool {
 	if s != nil {
-		if f, ok := s.fold(a, to.P); ok {
-			small := &Shape{P: s.of, Values: make([]float64, s.of), Vectors: make([]float64, s.of*s.of)}
-			if !eigen(small.Values, small.Vectors, f.own, s.of) {
-				return false
-			}
-			if columns > 1 {
-				small.pairUp()
-			}
-			to.below = s.spread(to.Values, to.Vectors, f.other, small.Values, small.Vectors)
-			return true
+		own, other := s.parts(a)
+		small := &Shape{P: s.of, Values: make([]float64, s.of), Vectors: make([]float64, s.of*s.of)}
+		if math.IsNaN(other-other) || !eigen(small.Values, small.Vectors, own, s.of) {
+			return false
 		}
+		if columns > 1 {
+			small.pairUp()
+		}
+		to.below = s.spread(to.Values, to.Vectors, other, small.Values, small.Vectors)
+		return true
 	}
-	if to.Span = nil; !eigen(to.Values, to.Vectors, a, to.P) {
+	if !eigen(to.Values, to.Vectors, a, to.P) {
 		return false
 	}
 	if columns > 1 {

@@ -7,6 +7,26 @@ import (
 	"testing"
 )
 
+// stored is a P×P matrix as the span has it.
+func (s *Span) stored(a []float64, p int) []float64 {
+	if s == nil {
+		return a
+	}
+	flat := make([]float64, s.Len(p))
+	own, _ := s.parts(flat)
+	for k := range s.of {
+		for l := range s.of {
+			for i := range p {
+				for j := range p {
+					own[k*s.of+l] += s.vectors[k*p+i] * a[i*p+j] * s.vectors[l*p+j]
+				}
+			}
+		}
+	}
+	flat[len(own)] = (trace(a, p) - trace(own, s.of)) / float64(p-s.of)
+	return flat
+}
+
 // Rows of more signals than sensors are those that they are without the span.
 func TestSpan(t *testing.T) {
 	const n, p, m = 70, 24, 5
@@ -39,16 +59,20 @@ func TestSpan(t *testing.T) {
 			}
 		}
 	}
-	var all [2]*Rows
+	var all [3]*Rows // without a span, with one, and with one that was left
 	for way := range all {
 		r := NewRows(n, p, 1, Isotropic(p, 0.3, 0.1, 1))
-		copy(r.Prior.Cov, covariance)
 		var s *Span
-		if way == 1 {
+		if way > 0 {
 			s = span
 		}
-		r.Span = s
-		shape, _, ok := s.NewShape(precision, p, 1, 0)
+		r.Within(s)
+		copy(r.Prior.Cov, s.stored(covariance, p))
+		if way == 2 {
+			r.Leave()
+			s = nil
+		}
+		shape, _, ok := s.NewShape(s.stored(precision, p), p, 1, 0)
 		if !ok {
 			t.Fatal("no shape")
 		}
@@ -60,6 +84,7 @@ func TestSpan(t *testing.T) {
 			t.Error("the span was not used")
 		}
 		r.first = append(append(r.first, back...), inverse...)
+		r.Sum, r.second = s.Full(r.Sum, p), s.Full(r.second, p)
 		all[way] = r
 	}
 	for _, c := range []struct {
@@ -82,10 +107,10 @@ func TestSpan(t *testing.T) {
 		}},
 		{"effective rows", func(r *Rows) []float64 { return []float64{r.effective(), r.away} }},
 	} {
-		a, b := c.of(all[0]), c.of(all[1])
+		a, b, left := c.of(all[0]), c.of(all[1]), c.of(all[2])
 		worst := 0.0
 		for j, v := range a {
-			worst = max(worst, math.Abs(v-b[j])/(1+math.Abs(v)))
+			worst = max(worst, math.Abs(v-b[j])/(1+math.Abs(v)), math.Abs(v-left[j])/(1+math.Abs(v)))
 		}
 		if worst > 1e-9 {
 			t.Errorf("%s is off by %.2g", c.name, worst)

@@ -18,7 +18,7 @@ import (
 // It sets X, C, Support and LogMass, and what is learned from.
 func (r *Rows) UpdateUnequal(lambda, sigma []float64) {
 	p := r.P
-	r.basis.set(Round(p), &r.Prior, r.Columns) // √P times the eigenvectors of R, with the variances d/P
+	r.basis.set((*Span)(nil).Round(p), &r.Prior, r.Columns) // √P times the eigenvectors of R, with the variances d/P
 	root := make([]float64, p*p)
 	for k := range p {
 		for j, d := range r.basis.variance {
