@@ -116,10 +116,60 @@ func (t *tries) solve(p *Problem, opt *Options) (*Result, error) {
 		return why.end(asked.res), err
 	}
 	answer, err := t.answer(asked)
+	if spread := phasesLearned(asked); spread != nil && err == nil && !t.anyAnswers(answer) {
+		answer, err = t.withPhasesLearned(spread)
+	}
 	if answer != nil {
 		return answer.res, err
 	}
 	return t.best(), err
+}
+
+// phasesLearned is a problem whose spread of phases was given, with that learned; nil where it was not given, or the phases are free or known. Phases of sensors that are dead are anywhere, for which a spread
+// that is true of the others has no place.
+func phasesLearned(asked *try) *try {
+	if asked.opt.Algorithm != solver.AutoAlgorithm || asked.opt.Learn.Phases || asked.problem == nil {
+		return nil
+	}
+	known, calibrates := asked.problem.Channel.(channel.Calibrating)
+	if !calibrates {
+		return nil
+	}
+	turning, turns := known.Calibration().(channel.Turning)
+	if !turns || turning.Phases() == 0 || math.IsInf(turning.Phases(), 1) {
+		return nil
+	}
+	p, opt := *asked.problem, asked.opt
+	p.Channel = known.WithCalibration(turning.WithPhases(nearNominal))
+	opt.Learn.Phases = true
+	return &try{name: "the spread of phases learned", problem: &p, opt: opt}
+}
+
+// withPhasesLearned is answer, after no answer with the spread of phases as it was given.
+func (t *tries) withPhasesLearned(spread *try) (*try, error) {
+	given := channel.PhasesOf(channel.CalibrationOf(t.done[0].problem.Channel))
+	before := slices.Clone(t.done)
+	t.done, t.sites, t.offsets = nil, false, false
+	answer, err := t.answer(spread)
+	if !t.anyAnswers(answer) {
+		t.done = append(before, t.done...)
+		return nil, err
+	}
+	if answer == nil {
+		answer = t.likeliest()
+	}
+	answer.res.Warnings = append(answer.res.Warnings, *contradiction([]string{
+		where("the concentration of phases about the nominal ones", given, channel.PhasesOf(channel.CalibrationOf(answer.res.Channel))),
+	}))
+	return answer, err
+}
+
+// anyAnswers reports whether the answer, or the likeliest try where that is nil, is one that can be used.
+func (t *tries) anyAnswers(answer *try) bool {
+	if answer == nil && len(t.done) > 0 {
+		answer = t.likeliest()
+	}
+	return answer != nil && answer.answers()
 }
 
 // answer tries until there is an answer. That is the likeliest of all tries where it returns nil.

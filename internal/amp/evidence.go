@@ -245,6 +245,12 @@ var fits = []func(g *gaussian) *evidence.Fit{
 		return g.sparsely(true)
 	},
 	func(g *gaussian) *evidence.Fit {
+		if g.best.Sparse == nil || g.sites < leastSites {
+			return nil
+		}
+		return g.start().WithTwoValues(g.best, g.sites)
+	},
+	func(g *gaussian) *evidence.Fit {
 		if g.sites < leastSites || g.rival() == nil {
 			return nil
 		}
@@ -277,11 +283,15 @@ func (g *gaussian) sparsely(scaled bool) *evidence.Fit {
 	if g.sites < leastSites {
 		return nil
 	}
-	from := g.gaussian
+	return g.start().Sparsely(scaled, g.best.S, g.sites)
+}
+
+// start is the fit with whose variances and common mode sparse priors begin.
+func (g *gaussian) start() *evidence.Fit {
 	if g.common != nil {
-		from = g.common
+		return g.common
 	}
-	return from.Sparsely(scaled, g.best.S, g.sites)
+	return g.gaussian
 }
 
 // choose goes on with the next fit once one has ended, and after the last reports that it is done. The likeliest one stays.

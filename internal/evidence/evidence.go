@@ -324,8 +324,10 @@ func (at *pattern) factor(a *Family, noise float64) error {
 		return errSingular
 	}
 	dense.Mirror(at.inverse)
-	for j, kept := range at.kept {
-		at.reach[j] = (1 - kept) / (roots[j] * roots[j])
+	for j, i := range a.active {
+		if a.Gamma[i] > 0 {
+			at.reach[j] /= a.Gamma[i]
+		}
 	}
 	return nil
 }
@@ -345,16 +347,9 @@ func (at *pattern) factorRows(scaled dense.Matrix, noise float64) bool {
 	}
 	at.logDet = dense.LogDet(l)
 	dense.SolveLower(l, scaled, threads)
-	for j := range at.kept {
-		at.kept[j] = 1
-	}
-	for mu := range scaled.Rows {
-		for j, v := range scaled.Row(mu) {
-			at.kept[j] -= v * v
-		}
-	}
-	for j, kept := range at.kept {
-		at.kept[j] = max(kept, 0)
+	copy(at.reach, columnSquares(scaled))
+	for j, used := range at.reach {
+		at.kept[j] = max(1-used, 0)
 	}
 	dense.InvertLower(l, threads)
 	dense.Square(at.inverse, l, threads)
@@ -388,6 +383,9 @@ func (at *pattern) factorColumns(scaled dense.Matrix, noise float64) bool {
 		for j, v := range l.Row(i)[:i+1] {
 			at.kept[j] += v * v
 		}
+	}
+	for j, kept := range at.kept {
+		at.reach[j] = 1 - kept
 	}
 	return true
 }
@@ -456,6 +454,10 @@ func (f *Fit) solveSnapshot(k int, a *Family, at *pattern) {
 	for j, i := range a.active {
 		f.X.Set(i, k, f.location(i, k)+a.Gamma[i]*seen[j])
 		f.C.Set(i, k, a.Gamma[i]*at.kept[j])
+		if f.Sparse != nil {
+			f.Sparse.pull.Set(i, k, seen[j])
+			f.Sparse.reach.Set(i, k, at.reach[j])
+		}
 	}
 }
 

@@ -1,6 +1,10 @@
 package evidence
 
-import "gonum.org/v1/gonum/floats"
+import (
+	"slices"
+
+	"gonum.org/v1/gonum/floats"
+)
 
 // Where a few columns of W together nearly vanish, readings do not tell which of their entries are zero, and the sites of a sparse prior have several fixed points. Each states
 // errors as if there was no other one. Two fits that began elsewhere, or with another prior, find that out.
@@ -13,6 +17,7 @@ const farApart = 1
 // SparselyAs is a fit with the prior of a sparse fit, begun at the sites of another one, so that it ends at the fixed point that is next to that. It may take so many steps.
 func (f *Fit) SparselyAs(prior, other *Fit, most int) *Fit {
 	next := f.Sparsely(prior.Sparse.Scaled(), other.S, most)
+	next.Sparse.Weight, next.Sparse.Mean, next.Sparse.Variance = slices.Clone(prior.Sparse.Weight), slices.Clone(prior.Sparse.Mean), slices.Clone(prior.Sparse.Variance)
 	next.Sparse.location.Copy(other.Sparse.location)
 	for k, family := range next.Families {
 		copy(family.Gamma, other.Families[k].Gamma)

@@ -46,8 +46,7 @@ func (f *Fit) likeliestShift(m *moments, i int) (shift, risen float64) {
 	var lambda, open, common []float64
 	_, p := f.X.Dims()
 	for k := range p {
-		given := f.C.At(i, k) / (1 + f.Sparse.ofGains.At(i, k))
-		if at, c := f.Sparse.without(i, k, f.X.At(i, k), given, f.familyOf(k).Gamma[i]); c > 0 {
+		if at, c := f.without(i, k, 0); c > 0 {
 			lambda, open, common = append(lambda, at), append(open, c), append(common, f.X.At(f.common, k))
 		}
 	}

@@ -31,7 +31,8 @@ type Sparse struct {
 	location       *mat.Dense // N×P, m
 	lambda, cavity *mat.Dense // N×P, λ and c; c is zero where an entry has no cavity
 	seen           *mat.Dense // M×P, W m
-	ofGains        *mat.Dense // N×P, what unknown gains add to the variance of an entry, in units of that with known ones
+	pull, reach    *mat.Dense // N×P, Wᵀ A⁻¹ (s∘y - W m), and the diagonal of WᵀA⁻¹W
+	taken          *mat.Dense // N×P, the part of the latter that unknown gains take
 	spent          float64    // Σ_k tr(H⁻¹ (A_k⁻² ∘ y_k y_kᵀ)), in units of Σ_k tr A_k⁻¹: the part of it that gains take
 	settled        bool
 	common         bool // gains began at what all snapshots have in common
@@ -52,7 +53,7 @@ const (
 	damps     = 20
 	looseSite = 100
 
-	// leastCavity is the part of an entry's precision that its cavity has at least, so that its site is moved: less is rounding.
+	// leastCavity is the part that gains leave at least of what readings say of an entry, so that its site is moved: less is rounding.
 	leastCavity = 1e-4
 
 	// The sites have converged where steps in a row move signals by less than a tenth of what the posterior leaves open, and have as many steps as that takes with room.
@@ -89,7 +90,11 @@ func (f *Fit) Sparsely(scaled bool, gains []float64, most int) *Fit {
 		next.beginFlat(f)
 	}
 	n, p := next.X.Dims()
-	next.Sparse = &Sparse{most: min(most, mostSites), common: f.common >= 0, location: mat.NewDense(n, p, nil), seen: mat.NewDense(len(f.S), p, nil), lambda: mat.NewDense(n, p, nil), cavity: mat.NewDense(n, p, nil), ofGains: mat.NewDense(n, p, nil)}
+	s := &Sparse{most: min(most, mostSites), common: f.common >= 0, seen: mat.NewDense(len(f.S), p, nil)}
+	for _, ofEntries := range []**mat.Dense{&s.location, &s.lambda, &s.cavity, &s.pull, &s.reach, &s.taken} {
+		*ofEntries = mat.NewDense(n, p, nil)
+	}
+	next.Sparse = s
 	square := f.meanSquare()
 	next.Sparse.scale = make([]float64, n)
 	for i := range n {
@@ -109,6 +114,30 @@ func (f *Fit) SparselyAsMixed(mixed *Fit, most int) *Fit {
 		copy(family.Gamma, mixed.familyOf(k).Gamma)
 	}
 	next.Noise = mixed.Noise
+	return next
+}
+
+// staysAway is how many standard deviations a slab is from zero, so that entries have two values: pixels of text have some thirty.
+const staysAway = 3
+
+// WithTwoValues is Sparsely, begun at the gains of a sparse fit whose largest slab stays away from zero: entries are zero, or have its value. Smaller slabs, with which it learned that, would be a
+// background of the scene that gains take for their own. It is nil where there is no such slab.
+func (f *Fit) WithTwoValues(of *Fit, most int) *Fit {
+	s, largest := of.Sparse, 1
+	power := func(j int) float64 { return s.Weight[j] * (s.Mean[j]*s.Mean[j] + s.Variance[j]) }
+	for j := range s.Weight {
+		if power(j) > power(largest) {
+			largest = j
+		}
+	}
+	if math.Abs(s.Mean[largest]) < staysAway*math.Sqrt(s.Variance[largest]) {
+		return nil
+	}
+	next := f.Sparsely(s.Scaled(), of.S, most)
+	others := firstSlab * (1 - s.Weight[largest])
+	next.Sparse.Weight = []float64{1 - s.Weight[largest] - others, s.Weight[largest], others}
+	next.Sparse.Mean = []float64{0, s.Mean[largest], 0}
+	next.Sparse.Variance = []float64{0, s.Variance[largest], s.Mean[largest] * s.Mean[largest]}
 	return next
 }
 
@@ -275,12 +304,12 @@ func (f *Fit) cavities(anew bool) error {
 			return err
 		}
 	}
-	n, p := f.X.Dims()
-	for k := range p {
-		for i, gamma := range f.familyOf(k).Gamma[:n] {
-			variance := f.C.At(i, k) * (1 + f.Sparse.ofGains.At(i, k))
-			f.C.Set(i, k, variance)
-			f.Sparse.setCavity(i, k, f.X.At(i, k), variance, gamma)
+	for k, family := range f.Families {
+		for _, i := range family.active {
+			lambda, c := f.without(i, k, f.Sparse.taken.At(i, k))
+			f.Sparse.lambda.Set(i, k, lambda)
+			f.Sparse.cavity.Set(i, k, c)
+			f.C.Set(i, k, f.variance(i, k, f.Sparse.taken.At(i, k)))
 		}
 	}
 	return nil
@@ -323,9 +352,9 @@ func (f *Fit) integrateGainsOf(k int, at *pattern, u []float64, total float64) (
 		spent += max(0, own[i]-v*v/total)
 	}
 	for j, i := range a.active {
-		if own := f.C.At(i, k); own > 0 {
+		if at.reach[j] > 0 {
 			square := max(0, squares[j]-alongEntries[j]*alongEntries[j]/total)
-			f.Sparse.ofGains.Set(i, k, a.Gamma[i]*a.Gamma[i]*square/own)
+			f.Sparse.taken.Set(i, k, min(1, square/at.reach[j]))
 		}
 	}
 	return spent
@@ -342,22 +371,23 @@ func (f *Fit) follow(to dense.Matrix, at *pattern, k int) {
 	}
 }
 
-// setCavity is the posterior of an entry without its site.
-func (s *Sparse) setCavity(i, k int, x, variance, gamma float64) {
-	lambda, c := s.without(i, k, x, variance, gamma)
-	s.cavity.Set(i, k, c)
-	if c > 0 {
-		s.lambda.Set(i, k, lambda)
-	}
-}
-
-// without is a posterior N(x, variance) of an entry without its site: N(λ, c); c is zero where that has too little of the precision.
-func (s *Sparse) without(i, k int, x, variance, gamma float64) (lambda, c float64) {
-	precision := 1/variance - 1/gamma
-	if !(variance > 0) || !(precision*variance > leastCavity) {
+// without is the posterior of an entry without its site, N(λ, c), where gains take a part of what readings say of it: with r left of that, it is
+//
+//	1/c = r/(1 - Γr),   λ = m + wᵀA⁻¹(s∘y - Wm)/r,
+//
+// which loses no digits where a site is as narrow as that of an entry that is zero for certain. c is zero where gains leave nothing.
+func (f *Fit) without(i, k int, taken float64) (lambda, c float64) {
+	left := f.Sparse.reach.At(i, k) * (1 - taken)
+	if !(left > 0) || 1-taken < leastCavity {
 		return 0, 0
 	}
-	return (x/variance - s.location.At(i, k)/gamma) / precision, 1 / precision
+	return f.Sparse.location.At(i, k) + f.Sparse.pull.At(i, k)/left, max(0, 1/left-f.Families[k].Gamma[i])
+}
+
+// variance is that of an entry, Γ - Γ²r, where gains take a part of what readings say of it.
+func (f *Fit) variance(i, k int, taken float64) float64 {
+	gamma := f.Families[k].Gamma[i]
+	return gamma * max(0, 1-gamma*f.Sparse.reach.At(i, k)*(1-taken))
 }
 
 // noiseOfSites takes a step of Δ towards the largest evidence with gains integrated out: dL/dΔ = ½ Σ G² - ½ (tr A⁻¹ - spent).
@@ -476,6 +506,8 @@ func (s *Sparse) rescale(c float64) {
 	s.seen.Scale(c, s.seen)
 	s.lambda.Scale(c, s.lambda)
 	s.cavity.Scale(c*c, s.cavity)
+	s.pull.Scale(1/c, s.pull)
+	s.reach.Scale(1/(c*c), s.reach)
 	floats.Scale(c, s.Mean)
 	floats.Scale(c*c, s.Variance)
 }

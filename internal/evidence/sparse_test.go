@@ -178,3 +178,55 @@ func TestSitesWithoutReadings(t *testing.T) {
 		}
 	}
 }
+
+// TestCavityOfANarrowSite: what readings and all other entries say of an entry does not depend on its own site, though that be as narrow as of an entry that is zero for certain.
+func TestCavityOfANarrowSite(t *testing.T) {
+	w, y, _, _ := blurred(5, 60, 48, 2, 1e-2)
+	fit := New(w, y, false).Sparsely(false, New(w, y, false).S, mostSites)
+	fit.held = true
+	const i, k = 20, 1
+	var lambda, c [2]float64
+	for at, gamma := range []float64{1, 1e-15} {
+		fit.Families[k].Gamma[i] = gamma
+		if err := fit.Solve(); err != nil {
+			t.Fatal(err)
+		}
+		lambda[at], c[at] = fit.without(i, k, 0)
+	}
+	if c[0] <= 0 || math.Abs(lambda[1]-lambda[0]) > 1e-9*math.Sqrt(c[0]) || math.Abs(c[1]/c[0]-1) > 1e-9 {
+		t.Errorf("N(%.12g, %.12g) without a narrow site, and N(%.12g, %.12g) without a wide one", lambda[1], c[1], lambda[0], c[0])
+	}
+}
+
+// TestTwoValues has pixels that are dark or bright behind masks. With slabs of any size some of the dark ones become a background, which gains make up for.
+func TestTwoValues(t *testing.T) {
+	const m, n, p = 72, 96, 20
+	r := rand.New(rand.NewPCG(7, 43))
+	w, x, y := mat.NewDense(m, n, nil), mat.NewDense(n, p, nil), mat.NewDense(m, p, nil)
+	bit := func(part, value float64) float64 {
+		if r.Float64() < part {
+			return value
+		}
+		return 0
+	}
+	w.Apply(func(int, int, float64) float64 { return bit(0.5, 1) }, w)
+	x.Apply(func(int, int, float64) float64 { return bit(0.2, 0.9) }, x)
+	y.Mul(w, x)
+	for mu := range m {
+		s := 0.7 + 0.6*r.Float64()
+		for k := range p {
+			y.Set(mu, k, (y.At(mu, k)+0.3*r.NormFloat64())/s)
+		}
+	}
+	gaussian := learned(t, New(w, y, false), 150)
+	flat := learned(t, gaussian.Sparsely(false, gaussian.S, mostSites), mostSites)
+	two := learned(t, gaussian.WithTwoValues(flat, mostSites), mostSites)
+	if e := errorOf(two, x); e > 0.6*errorOf(flat, x) || !two.Likelier(flat) { // 0.53 of it, of this seed and of two others
+		t.Errorf("error of entries with two values %.3g, and %.3g with others", e, errorOf(flat, x))
+	}
+	w, y, _, _ = blurred(1, 60, 48, 6, 1e-3)
+	gaussian = learned(t, New(w, y, false), 150)
+	if gaussian.WithTwoValues(learned(t, gaussian.Sparsely(false, gaussian.S, mostSites), mostSites), mostSites) != nil {
+		t.Error("entries of all sizes have two values")
+	}
+}
