@@ -116,7 +116,7 @@ func (t *tries) solve(p *Problem, opt *Options) (*Result, error) {
 		return why.end(asked.res), err
 	}
 	answer, err := t.answer(asked)
-	if spread := phasesLearned(asked); spread != nil && err == nil && !t.anyAnswers(answer) {
+	if spread := phasesLearned(asked); spread != nil && err == nil && len(t.done) > 0 && !t.anyAnswers(answer) {
 		answer, err = t.withPhasesLearned(spread)
 	}
 	if answer != nil {
@@ -147,20 +147,17 @@ func phasesLearned(asked *try) *try {
 
 // withPhasesLearned is answer, after no answer with the spread of phases as it was given.
 func (t *tries) withPhasesLearned(spread *try) (*try, error) {
-	given := channel.PhasesOf(channel.CalibrationOf(t.done[0].problem.Channel))
-	before := slices.Clone(t.done)
+	given, before := channel.PhasesOf(channel.CalibrationOf(t.done[0].problem.Channel)), t.done
 	t.done, t.sites, t.offsets = nil, false, false
 	answer, err := t.answer(spread)
-	if !t.anyAnswers(answer) {
-		t.done = append(before, t.done...)
-		return nil, err
-	}
-	if answer == nil {
+	if t.done = append(before, t.done...); answer == nil {
 		answer = t.likeliest()
 	}
-	answer.res.Warnings = append(answer.res.Warnings, *contradiction([]string{
-		where("the concentration of phases about the nominal ones", given, channel.PhasesOf(channel.CalibrationOf(answer.res.Channel))),
-	}))
+	if answer.opt.Learn.Phases || hasFreePhases(answer) {
+		answer.res.Warnings = append(answer.res.Warnings, *contradiction([]string{
+			where("the concentration of phases about the nominal ones", given, channel.PhasesOf(channel.CalibrationOf(answer.res.Channel))),
+		}))
+	}
 	return answer, err
 }
 

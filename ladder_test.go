@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/cmplx"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -290,6 +291,22 @@ func TestArrayWithDeadSensors(t *testing.T) {
 	}
 	if e := res.Score(truth).XMSEScaled; res.Status != calamp.Converged || len(res.BrokenSensors) != len(dead) || !(e < 1e-4) {
 		t.Errorf("%v: %s, %d sensors broken, mean square error of x %.3g", res.Status, res.Reason, len(res.BrokenSensors), e)
+	}
+}
+
+// TestSpreadOfPhasesThatIsNotTheirs: where nothing is an answer with the spread of phases that was given, it is learned, and the answer says so.
+func TestSpreadOfPhasesThatIsNotTheirs(t *testing.T) {
+	if testing.Short() {
+		t.Skip("linear algebra of others, slow with the race detector")
+	}
+	p, truth := array(t, 1)
+	p.Channel = channel.ComplexGain{Prior: channel.ComplexPrior{Lo: 0.7, Hi: 1.4, Concentration: 100}, NoiseVar: 1e-4}
+	res := solve(t, p, &calamp.Options{Retry: true, Learn: calamp.Learn{Noise: true}})
+	said := slices.ContainsFunc(res.Warnings, func(w calamp.Warning) bool {
+		return w.Code == calamp.ToldContradicted && strings.Contains(w.Message, "phases about the nominal ones as 100")
+	})
+	if e := res.Score(truth).XMSEScaled; res.Status != calamp.Converged || !(e < 1e-6) || !said {
+		t.Errorf("%v, mean square error of x %.3g, warnings %v", res.Status, e, res.Warnings)
 	}
 }
 
