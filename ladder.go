@@ -157,6 +157,9 @@ func (t *tries) withPhasesLearned(spread *try) (*try, error) {
 		answer.res.Warnings = append(answer.res.Warnings, *contradiction([]string{
 			where("the concentration of phases about the nominal ones", given, channel.PhasesOf(channel.CalibrationOf(answer.res.Channel))),
 		}))
+		if answer.res.warns(ShiftedDirections) { // the spread that was given would have decided
+			answer.res.Status, answer.res.Reason = NothingRecovered, "no answer has the phases that were given, and without these other directions are as likely"
+		}
 	}
 	return answer, err
 }
