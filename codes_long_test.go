@@ -112,7 +112,7 @@ func TestLongCodesOfLargerProblems(t *testing.T) {
 	fine := teacher.Teacher{N: 1000, M: 800, P: 8, Signal: prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, Gain: channel.Uniform(0.8, 1.2), NoiseVar: 1e-6}
 	wide := fine
 	wide.Gain = channel.Uniform(0.5, 1.5)
-	signs := teacher.Teacher{N: 400, M: 1600, P: 10, Signal: prior.GaussBernoulli{Density: 0.1, SignalVar: 4}, Gain: channel.Uniform(0.7, 1.3), NoiseVar: 1e-3}
+	signs := teacher.Teacher{N: 1000, M: 4000, P: 10, Signal: prior.GaussBernoulli{Density: 0.1, SignalVar: 4}, Gain: channel.Uniform(0.7, 1.3), NoiseVar: 1e-3}
 	seeds := seedCount(3)
 	table := tables.New(t, "", "readings", "N", "error of x", "of SE", "error of s", "of SE", "x inside 95 %", "s inside 95 %")
 	for _, c := range []struct {
@@ -151,7 +151,7 @@ func TestLongCodesOfLargerProblems(t *testing.T) {
 			x, xx, s, inX, inS = x+m.XMSE*part, xx+m.XMSE*m.XMSE*part, s+m.SMSE*part, inX+100*insideX*part, inS+100*insideS*part
 		}
 		off := math.Sqrt((xx-x*x)/float64(max(seeds-1, 1))) / se.MSEX.Value
-		table.Row("| %s | %d | %.3g | %.2f ± %.2f | %.3g | %.2f | %.1f %% | %.1f %% |", c.name, c.te.N, x, x/se.MSEX.Value, off, s, s/se.MSES.Value, inX, inS)
+		table.Row("| %s | %d | %.3g | %.3f ± %.3f | %.3g | %.2f | %.1f %% | %.1f %% |", c.name, c.te.N, x, x/se.MSEX.Value, off, s, s/se.MSES.Value, inX, inS)
 	}
 }
 

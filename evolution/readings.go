@@ -215,34 +215,43 @@ func poissonQuantile(level, mean float64) float64 {
 	return count
 }
 
-// readingFixedPoint iterates to the fixed point, from which averages over points keep secants away.
+// readingFixedPoint iterates until the map turns round, as it does at a jump, and takes the jump: where readings are signs one of its points changes sign at a time, and
+// iteration alone goes in circles about the error at which the map leaps over itself (signs about 0.6, P = 10: a circle of three steps, .06 % wide, for ten thousand steps).
 func readingFixedPoint(ctx context.Context, m Model, opt *Options) (*Point, error) {
 	e, err := newEvolution(m, opt)
 	if err != nil {
 		return nil, err
 	}
 	e.work = opt.heeding(ctx)
-	v := Number{Value: m.Variance()}
+	e.tol = max(e.tol, readingRest)
+	x, limit := math.Log(m.Variance()), opt.iterations(defaultLimit)
 	if opt != nil && opt.Informed {
-		v.Value = e.truth()
+		x = math.Log(e.truth())
 	}
 	p := &Point{}
-	for p.Evaluations < opt.iterations(defaultLimit) && !p.Converged {
+	var slope, before, gBefore float64
+	for p.Evaluations < limit && !p.Converged {
 		if err := ctx.Err(); err != nil {
 			return p, err
 		}
-		var slope float64
-		p.Step, slope = e.at(v.Value)
+		var g float64
+		g, p.Step, slope = e.excess(x)
 		p.Evaluations++
-		x := math.Log(v.Value)
-		if p.Converged = math.Abs(math.Log(p.MSEX.Value)-x) <= max(readingRest, opt.tol()); p.Converged {
-			up, _, _ := e.excess(x + readingStep)
-			down, _, _ := e.excess(x - readingStep)
-			p.Step = e.settle(x, p.Step, slope, (up-down)/(2*readingStep))
+		if g*gBefore < 0 {
+			x, p.Step, slope, p.Converged = e.bracketed(ctx, x, before, g, gBefore, limit, p)
+			break
 		}
-		v = p.MSEX
+		p.Converged = math.Abs(g) <= readingRest
+		if !p.Converged {
+			before, gBefore, x = x, g, x+g
+		}
 	}
-	return p, nil
+	if p.Converged {
+		up, _, _ := e.excess(x + readingStep)
+		down, _, _ := e.excess(x - readingStep)
+		p.Step = e.settle(x, p.Step, slope, (up-down)/(2*readingStep))
+	}
+	return p, ctx.Err()
 }
 
 // signedWarmUp is how many samples are solved together where readings have one sign and nothing is said, as streams do.

@@ -129,3 +129,15 @@ func TestReadingsRefused(t *testing.T) {
 		}
 	}
 }
+
+// TestSignsEndAtAJump: the map of signs leaps where one of its points changes sign. Iteration alone went in a circle of three steps about that, and did not end.
+func TestSignsEndAtAJump(t *testing.T) {
+	tests.Long(t)
+	m := Model{
+		Signal: prior.GaussBernoulli{Density: 0.1, SignalVar: 4}, Gain: channel.Uniform(0.7, 1.3), NoiseVar: 1e-3, Alpha: 4, P: 10,
+		Readings: &Readings{Sensors: channel.Codes{Threshold: 0.6}},
+	}
+	if p, err := FixedPoint(context.Background(), m, &Options{Iterations: 60}); err != nil || !p.Converged {
+		t.Errorf("after %d evaluations: %v, %v", p.Evaluations, p.MSEX, err)
+	}
+}
