@@ -82,7 +82,8 @@ def solve(
     of every entry (N), groups (N), basis, gain_smooth (positions of sensors, M×d, or "index") and gain_basis (M×k); model is a .toml with what is known (docs/model.md), before which keywords go, and save_model is
     written with what was learned; s_from takes a former Result, s_prior_mean and s_prior_sd (M) say what is known of sensors.
     sensors (M integers, or a former Result) is the sensor that each row of W is read with, from 0: then all that is of sensors has a
-    value for each of as many as there are, and ``Result.arrays["gain_row"]`` one for each row.
+    value for each of as many as there are, and ``Result.arrays["gain_row"]`` one for each row. M×2: two sensors read a row, whose
+    s is the product of theirs (``Result.arrays["s_sensor"]``).
 
     W and Y can be DataFrames of pandas or DataArrays of xarray: ``Result.to_frame`` and ``Result.to_xarray`` have their labels. Rows of
     both that are labelled must be the same sensors in the same order.
@@ -105,7 +106,7 @@ def solve(
     given = locals()
     keywords = {**{name: given[name] for name in KEYWORDS}, **options}
     labelled, arrays = _arrays_of(W, Y, X0, s0)
-    if isinstance(sensors, (str, os.PathLike)) or hasattr(sensors, "_npz"):
+    if isinstance(sensors, (str, os.PathLike)) or hasattr(sensors, "_npz") or np.ndim(sensors) == 2:
         keywords["sensors"], sensors = sensors, None
     if s_prior_mean is not None and s_prior_sd is not None and np.ndim(s_prior_sd) == 0:
         s_prior_sd = np.full(np.shape(s_prior_mean), s_prior_sd)

@@ -697,3 +697,18 @@ def test_blocks_of_a_stream():
     assert errors[1] <= errors[0]
     with pytest.raises(ValueError, match="expected auto"):
         calamp.Calibrator(w, s_range=(0.8, 1.2), block="some")
+
+
+def test_two_sensors_a_row(tmp_path):
+    rng = np.random.default_rng(8)
+    pairs = np.array([(i, j) for i in range(8) for j in range(i + 1, 8)])
+    w = rng.normal(size=(28, 60)) / np.sqrt(60)
+    x = rng.normal(size=(60, 30)) * (rng.random((60, 30)) < 0.06)
+    s = rng.uniform(0.8, 1.2, 8)
+    y = w @ x / (s[pairs[:, 0]] * s[pairs[:, 1]])[:, None] + 1e-4 * rng.normal(size=(28, 30))
+    found = calamp.solve(w, y, sensors=pairs)
+    ratio = found.arrays["s_sensor"] / s
+    assert found.arrays["s_sensor"].shape == (8,) and np.std(ratio) < 0.01 * np.mean(ratio)
+    np.savez(tmp_path / "B.npz", W=w, Y=y, sensors=pairs)  # where the problem file has them
+    assert command("solve", tmp_path / "B.npz", "-o", tmp_path / "R.npz").returncode == 0
+    np.testing.assert_array_equal(np.load(tmp_path / "R.npz")["s_sensor"], found.arrays["s_sensor"])

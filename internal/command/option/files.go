@@ -29,6 +29,14 @@ func (n *ArrayNames) Type() string { return "W=A,Y=B" }
 // renamed are the arrays of a problem that can have other names.
 var renamed = []string{"W", "Y", "X0", "s0", "o0", "s_phase", "s_prior_mean", "s_prior_sd"}
 
+// leaveOut makes an array of the problem one that is not read: no array has the name that it gets.
+func (n *ArrayNames) leaveOut(array string) {
+	if *n == nil {
+		*n = ArrayNames{}
+	}
+	(*n)[array] = ""
+}
+
 // Set takes one of the flag's values.
 func (n *ArrayNames) Set(text string) error {
 	if *n == nil {

@@ -37,10 +37,14 @@ func (g *Together) Register(flags *pflag.FlagSet) {
 // On says whether gains belong together.
 func (g *Together) On() bool { return g.positions != "" || g.basis != "" || g.pairs != "" }
 
-// TakePairs takes over a file of --sensors that has two of them for each row: s of a row is a product.
-func (g *Together) TakePairs(s *RowSensors) {
-	if s.File != "" && dataset.HasPairs(s.File) {
+// TakePairs takes over a file of --sensors, or the array sensors of the problem, that has two of them for each row: s of a row is a product. The problem is read without that array then.
+func (g *Together) TakePairs(s *RowSensors, args []string, names *ArrayNames) {
+	switch {
+	case s.File != "" && dataset.HasPairs(s.File):
 		g.pairs, s.File = s.File, ""
+	case s.File == "" && len(args) == 1 && dataset.HasPairs(args[0]):
+		g.pairs = args[0]
+		names.leaveOut("sensors")
 	}
 }
 

@@ -112,7 +112,7 @@ func (s *solve) check(m *option.ModelFile, flags *pflag.FlagSet) (size [2]int, e
 	if _, err := m.Apply(flags, false); err != nil {
 		return size, err
 	}
-	if err := s.completeModel(flags); err != nil {
+	if err := s.completeModel(flags, nil); err != nil {
 		return size, err
 	}
 	files := append(slices.Concat(s.groups.Files(), s.belong.Files()), s.model.Noise.File, s.model.KnowledgeFile(), s.sensors.File)

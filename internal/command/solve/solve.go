@@ -164,7 +164,7 @@ func (s *solve) together(flags *pflag.FlagSet, args []string) error {
 }
 
 func (s *solve) run(flags *pflag.FlagSet, args []string) error {
-	if err := cmp.Or(s.completeModel(flags), s.checkInputs(args), s.checkDoubt()); err != nil {
+	if err := cmp.Or(s.completeModel(flags, args), s.checkInputs(args), s.checkDoubt()); err != nil {
 		return err
 	}
 	err := s.ranks.OfFirst(func() error {
@@ -290,8 +290,8 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 }
 
 // completeModel takes in what the flags say of the model, and refuses what excludes each other.
-func (s *solve) completeModel(flags *pflag.FlagSet) error {
-	s.belong.TakePairs(&s.sensors)
+func (s *solve) completeModel(flags *pflag.FlagSet, args []string) error {
+	s.belong.TakePairs(&s.sensors, args, &s.names)
 	if err := errors.Join(s.solver.Complete(flags), s.model.CompleteLearnable(flags, s.solver.Learns()), s.prior.Complete(flags, &s.model, s.solver.Learns()), s.model.TakePhotons(flags, s.solver.Learns()), s.faults.Complete(flags, &s.solver), s.offset.Check(&s.faults), s.belong.Check(flags, &s.model), s.model.CheckNoiseAt(false, &s.offset, &s.faults), s.faults.Codes.CheckSize(&s.model), s.faults.Codes.TakeNoise(flags, &s.model)); err != nil {
 		return err
 	}
