@@ -110,13 +110,13 @@ func (t Teacher) disturb(y *mat.Dense, truth *calamp.Truth, seed uint64) error {
 		if t.Noise != nil {
 			sd = math.Sqrt(t.noiseOf(mu, k))
 		}
-		return (z + sd*noise.NormFloat64()) / truth.S[mu]
+		return (z + sd*noise.NormFloat64()) / truth.S[mu/t.each()]
 	}, y)
 	if err := t.detect(y, seed); err != nil {
 		return err
 	}
 	if truth.O != nil {
-		y.Apply(func(mu, _ int, v float64) float64 { return v + truth.O[mu] }, y)
+		y.Apply(func(mu, _ int, v float64) float64 { return v + truth.O[mu/t.each()] }, y)
 	}
 	return nil
 }

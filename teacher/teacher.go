@@ -36,6 +36,9 @@ type Teacher struct {
 	// the truth has none.
 	Offset float64
 
+	// Rows is how many rows of W each sensor reads with its gain, one after the other; 0 for one. M counts rows, and S of the truth has M/Rows.
+	Rows int
+
 	// Entries, when set, is the distribution of the signals' entries, in place of
 	// Signal.
 	Entries prior.Sampler
@@ -57,7 +60,7 @@ type Instance struct {
 // Problem is the instance as a problem with the true model.
 func (t Teacher) Problem(in *Instance) *calamp.Problem {
 	return &calamp.Problem{
-		W: in.W, Y: in.Y, Prior: t.prior(),
+		W: in.W, Y: in.Y, Sensors: t.sensorOfRow(), Prior: t.prior(),
 		Channel: channel.Gain{Prior: t.Gain, NoiseVar: t.NoiseVar, Own: t.Own}, NoiseVar: t.Noise,
 	}
 }
@@ -69,6 +72,21 @@ func (t Teacher) Pose(seed uint64) (*calamp.Problem, calamp.Truth, error) {
 		return nil, calamp.Truth{}, err
 	}
 	return t.Problem(in), in.Truth, nil
+}
+
+// each is how many rows a sensor has.
+func (t Teacher) each() int { return max(1, t.Rows) }
+
+// sensorOfRow is the sensor that each row of W is read with; nil where every row has one of its own.
+func (t Teacher) sensorOfRow() []int {
+	if t.each() == 1 {
+		return nil
+	}
+	ids := make([]int, t.M)
+	for row := range ids {
+		ids[row] = row / t.Rows
+	}
+	return ids
 }
 
 // OffsetChannel is the true channel of sensors with offsets.
@@ -91,6 +109,9 @@ func (t Teacher) Validate() error {
 	}
 	if err := t.Matrix.Validate(); err != nil {
 		return err
+	}
+	if t.Rows < 0 || t.M%t.each() != 0 {
+		return fmt.Errorf("%d rows of W are not a whole number of sensors with %d rows each", t.M, t.Rows)
 	}
 	if count := len(t.Noise); count > 0 && count != t.M && count != t.M*t.P {
 		return fmt.Errorf("%d noise variances for %d sensors and %d signals: expected one a sensor, or one a reading", count, t.M, t.P)
@@ -170,7 +191,7 @@ func (t Teacher) signals(rng *rand.Rand) *mat.Dense {
 }
 
 func (t Teacher) calibration(rng *rand.Rand) []float64 {
-	s := make([]float64, t.M)
+	s := make([]float64, t.M/t.each())
 	for mu := range s {
 		s[mu] = t.Gain.Sample(rng)
 	}
@@ -193,7 +214,7 @@ func (t Teacher) offsets(rng *rand.Rand) []float64 {
 	if t.Offset == 0 {
 		return nil
 	}
-	o := make([]float64, t.M)
+	o := make([]float64, t.M/t.each())
 	for mu := range o {
 		o[mu] = t.Offset * rng.NormFloat64()
 	}

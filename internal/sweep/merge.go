@@ -37,6 +37,10 @@ func Merge(w io.Writer, points []Point, rows Rows, opt *MergeOptions) error {
 	if joint {
 		parameters = append(parameters, "joint")
 	}
+	rowsEach := slices.ContainsFunc(points, func(p Point) bool { return p.Rows > 1 })
+	if rowsEach {
+		parameters = append(parameters, "rows_per_sensor")
+	}
 	networks := slices.ContainsFunc(points, func(p Point) bool { return p.Network != "" })
 	if networks {
 		parameters = append(parameters, "network")
@@ -56,7 +60,7 @@ func Merge(w io.Writer, points []Point, rows Rows, opt *MergeOptions) error {
 			measures = []Measure{{}}
 		}
 		for _, m := range measures {
-			line := append(row.cells(p, complexOnes, kinds, joint, networks), m.cells(columns)...)
+			line := append(row.cells(p, complexOnes, kinds, joint, rowsEach, networks), m.cells(columns)...)
 			if opt.Runs {
 				line = append(line, decimal(row.WallS), row.Done.Format(time.RFC3339Nano), row.Version, row.Host)
 			}
@@ -67,7 +71,7 @@ func Merge(w io.Writer, points []Point, rows Rows, opt *MergeOptions) error {
 	return c.Error()
 }
 
-func (r *Row) cells(p Point, phase, kind, joint, network bool) []string {
+func (r *Row) cells(p Point, phase, kind, joint, rows, network bool) []string {
 	covariance := p.Covariance
 	if covariance == "" && p.Algorithm.synthetic() {
 		covariance = "diagonal"
@@ -84,6 +88,9 @@ func (r *Row) cells(p Point, phase, kind, joint, network bool) []string {
 	}
 	if joint {
 		cells = append(cells, string(p.Joint))
+	}
+	if rows {
+		cells = append(cells, whole(p.rows()))
 	}
 	if network {
 		cells = append(cells, p.Network)

@@ -32,6 +32,8 @@ type Point struct {
 	Joint     Joint      `json:"joint,omitempty"` // of signals that share their entries; empty for independent ones
 	Seed      uint64     `json:"seed,omitempty"`
 
+	Rows int `json:"rows_per_sensor,omitempty"` // of W that are read with one gain; 0 for one
+
 	Matrix teacher.Ensemble `json:"matrix,omitzero"` // how W is drawn; zero for independent entries
 
 	Network string `json:"network,omitempty"` // that signals come out of; empty for independent entries
@@ -62,6 +64,7 @@ type problemFields struct {
 	Matrix   teacher.Ensemble `json:",omitzero"`
 	Joint    Joint            `json:",omitempty"`
 	Network  string           `json:",omitempty"`
+	Rows     int              `json:",omitempty"`
 }
 
 // identified fills in the key and the random stream.
@@ -69,7 +72,7 @@ func (p Point) identified() Point {
 	p = p.canonical()
 	sum := digest("point", p)
 	p.key = hex.EncodeToString(sum[:16])
-	sum = digest("problem", problemFields{p.N, p.Density, p.Alpha, p.P, p.NoiseVar, p.SRange, p.Seed, p.Phase, p.Matrix, p.Joint, p.Network})
+	sum = digest("problem", problemFields{p.N, p.Density, p.Alpha, p.P, p.NoiseVar, p.SRange, p.Seed, p.Phase, p.Matrix, p.Joint, p.Network, p.Rows})
 	copy(p.problem[:], sum[:8])
 	p.matrix = [8]byte{}
 	if p.SharedMatrix {
@@ -142,6 +145,9 @@ func (p Point) canonical() Point {
 	if p.Algorithm == Threshold {
 		p.Alpha = 0
 	}
+	if p.Rows == 1 {
+		p.Rows = 0
+	}
 	if p.Algorithm == Rehearsal {
 		p.Record = Record{}
 	} else {
@@ -164,7 +170,7 @@ func (p Point) Validate() error {
 	if err := errors.Join(p.validateMatrix(), p.validateNetwork()); err != nil {
 		return err
 	}
-	if err := p.validateJoint(); err != nil {
+	if err := errors.Join(p.validateJoint(), p.validateRows()); err != nil {
 		return err
 	}
 	if p.Complex() {
@@ -190,6 +196,23 @@ func (p Point) Validate() error {
 	return opt.Validate()
 }
 
+// validateRows reports what sensors with several rows cannot be asked for.
+func (p Point) validateRows() error {
+	switch {
+	case p.Rows < 0:
+		return errors.New("rows_per_sensor: expected whole numbers of 1 or more")
+	case p.Rows <= 1:
+		return nil
+	case p.Complex() || p.Joint.on() || p.Network != "":
+		return errors.New("rows_per_sensor: sensors of several rows are for real signals without joint and network")
+	case p.Algorithm != Offline && p.Algorithm != SE && p.Algorithm != Threshold:
+		return fmt.Errorf("rows_per_sensor: expected offline, se or threshold, found %s", p.Algorithm)
+	case p.Covariance != "":
+		return errors.New("rows_per_sensor: full covariances are for sensors with a row each: leave covariance out")
+	}
+	return nil
+}
+
 func (p Point) signal() prior.GaussBernoulli {
 	return prior.GaussBernoulli{Density: p.Density, SignalVar: 1}
 }
@@ -202,11 +225,20 @@ func (p Point) gain() channel.GainPrior {
 	return channel.Uniform(p.SRange[0], p.SRange[1])
 }
 
-// sensors is M.
-func (p Point) sensors() int { return max(1, int(math.Round(p.Alpha*float64(p.N)))) }
+// sensors is M, the rows of W: a whole number of sensors.
+func (p Point) sensors() int {
+	each := float64(p.rows())
+	return max(1, int(math.Round(p.Alpha*float64(p.N)/each))) * p.rows()
+}
+
+// rows is how many rows of W a sensor has.
+func (p Point) rows() int { return max(1, p.Rows) }
+
+// readings is how many a sensor has, of all signals.
+func (p Point) readings() int { return p.P * p.rows() }
 
 func (p Point) teacher() teacher.Teacher {
-	t := teacher.Teacher{N: p.N, M: p.sensors(), P: p.P, Signal: p.signal(), Gain: p.gain(), NoiseVar: p.NoiseVar, Matrix: p.Matrix}
+	t := teacher.Teacher{N: p.N, M: p.sensors(), P: p.P, Signal: p.signal(), Gain: p.gain(), NoiseVar: p.NoiseVar, Matrix: p.Matrix, Rows: p.Rows}
 	if p.Network != "" {
 		n, err := p.network()
 		if err != nil {
@@ -219,7 +251,7 @@ func (p Point) teacher() teacher.Teacher {
 
 // model is the problem in the limit of large N.
 func (p Point) model() evolution.Model {
-	return evolution.Model{Signal: p.signal(), Gain: p.gain(), NoiseVar: p.NoiseVar, Alpha: p.ratio(), P: p.P, Network: p.layers()}
+	return evolution.Model{Signal: p.signal(), Gain: p.gain(), NoiseVar: p.NoiseVar, Alpha: p.ratio(), P: p.readings(), Network: p.layers()}
 }
 
 // ratio is the M/N that a finite problem really has.

@@ -47,9 +47,10 @@ type Grid struct {
 	Matrix     Kinds    `toml:"matrix"`  // how W is drawn, as in calamp simulate --matrix-kind; default iid
 	Network    Networks `toml:"network"` // that signals come out of, as calamp threshold --prior has it; default none
 	Covariance Words    `toml:"covariance"`
-	Complex    bool     `toml:"complex"` // W, signals, noise and gains are
-	Phase      Phases   `toml:"phase"`   // what is known of complex gains' phases; default free
-	Joint      Joints   `toml:"joint"`   // correlation of signals that share their entries, or "off"; default off
+	Complex    bool     `toml:"complex"`         // W, signals, noise and gains are
+	Phase      Phases   `toml:"phase"`           // what is known of complex gains' phases; default free
+	Rows       Axis     `toml:"rows_per_sensor"` // rows of W that are read with one gain; default 1
+	Joint      Joints   `toml:"joint"`           // correlation of signals that share their entries, or "off"; default off
 	Seeds      Seeds    `toml:"seeds"`
 	// SharedMatrix gives points that differ in nothing but P, noise, range and algorithm one W.
 	SharedMatrix bool `toml:"shared_matrix"`
@@ -425,7 +426,7 @@ const mostPoints = 1_000_000
 func (g *Grid) size() float64 {
 	n := float64(len(g.Algorithm))
 	for _, axis := range []int{
-		len(g.P), len(g.NoiseVar), len(g.SRange), len(g.Phase), len(g.Joint), len(g.Matrix), len(g.Network), len(g.Covariance), len(g.N), len(g.Density), len(g.Alpha), len(g.Seeds),
+		len(g.P), len(g.NoiseVar), len(g.SRange), len(g.Phase), len(g.Joint), len(g.Rows), len(g.Matrix), len(g.Network), len(g.Covariance), len(g.N), len(g.Density), len(g.Alpha), len(g.Seeds),
 	} {
 		n *= float64(max(1, axis))
 	}
@@ -480,6 +481,20 @@ func (g *Grid) inner(at Point, do func(Point) error) error {
 	if at.Covariance == solver.Diagonal.String() {
 		at.Covariance = "" // as keys have it
 	}
+	for _, rows := range g.Rows.or(1) {
+		at.Rows = int(rows)
+		if float64(at.Rows) != rows || rows < 1 {
+			at.Rows = -1 // which is refused
+		}
+		if err := g.ofRows(at, do); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ofRows is inner for one number of rows a sensor.
+func (g *Grid) ofRows(at Point, do func(Point) error) error {
 	for _, joint := range g.Joint.or() {
 		for _, n := range g.N.or(0) {
 			for _, density := range g.Density.or(0) {
@@ -516,6 +531,9 @@ func (p Point) String() string {
 	}
 	if p.Complex() {
 		text = append(text, "phase "+string(p.Phase))
+	}
+	if p.Rows > 1 {
+		add("rows_per_sensor", float64(p.Rows))
 	}
 	if p.Joint.on() {
 		text = append(text, "joint "+string(p.Joint))

@@ -177,33 +177,33 @@ func thresholds(ctx context.Context, p Point) (*outcome, error) {
 	g, v, opt := p.signal(), Values{}, &evolution.ThresholdOptions{Target: p.Record.Target, Network: p.layers()}
 	if opt.Network != nil { // the free energy of layers is open
 		if dimension := evolution.Dimension(g, opt.Network); !math.IsNaN(dimension) {
-			v.set("alpha_min", recovery.AlphaMin(dimension, p.P))
+			v.set("alpha_min", recovery.AlphaMin(dimension, p.readings()))
 		}
-		cal, err := evolution.AlphaCal(ctx, g, p.gain(), p.NoiseVar, p.P, opt)
+		cal, err := evolution.AlphaCal(ctx, g, p.gain(), p.NoiseVar, p.readings(), opt)
 		if err != nil {
 			return nil, err
 		}
 		return lines(v, cal), nil
 	}
-	v.set("alpha_min", recovery.AlphaMin(p.Density, p.P))
+	v.set("alpha_min", recovery.AlphaMin(p.Density, p.readings()))
 	if !p.independent() { // α_CS and the replica formula are for independent entries
 		spectrum, err := p.spectrum()
 		if err != nil {
 			return nil, err
 		}
-		cal, err := evolution.VectorAlphaCal(ctx, g, p.gain(), p.NoiseVar, p.P, spectrum, opt)
+		cal, err := evolution.VectorAlphaCal(ctx, g, p.gain(), p.NoiseVar, p.readings(), spectrum, opt)
 		if err != nil {
 			return nil, err
 		}
 		return lines(v, cal), nil
 	}
 	v.set("alpha_cs", recovery.AlphaCS(g))
-	cal, err := evolution.AlphaCal(ctx, g, p.gain(), p.NoiseVar, p.P, opt)
+	cal, err := evolution.AlphaCal(ctx, g, p.gain(), p.NoiseVar, p.readings(), opt)
 	if err != nil {
 		return nil, err
 	}
 	if p.NoiseVar > 0 {
-		it, err := replica.InformationThreshold(ctx, g, p.gain(), p.NoiseVar, p.P, 0)
+		it, err := replica.InformationThreshold(ctx, g, p.gain(), p.NoiseVar, p.readings(), 0)
 		switch {
 		case errors.Is(err, replica.ErrNoTransition):
 		case err != nil:

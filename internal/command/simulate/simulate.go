@@ -41,6 +41,7 @@ type simulate struct {
 	json    bool
 
 	spread float64 // of the noise variances, in decades
+	rows   int     // of W that a sensor has
 	known  float64 // relative error of what is known of every sensor's s; 0 for nothing
 
 	complex    bool // --complex
@@ -91,6 +92,8 @@ times these.`,
 	s.model.RegisterWithNoise(flags)
 	s.model.RegisterNoiseAt(flags)
 	s.model.RegisterRows(flags)
+	s.rows = 1
+	flags.Var(option.Count(&s.rows, 1), "rows-per-sensor", "rows of W that are read with one gain, one after the other; --alpha and --m count rows")
 	flags.Var(option.Number(&s.spread, option.NotNegative), "noise-spread", "noise variances of sensors, log-uniform over so many decades about --noise-var; they are in the\nfile as noise_var0")
 	s.prior.Register(flags, option.GaussBernoulli)
 	s.groups.Register(flags)
@@ -205,7 +208,7 @@ func (s *simulate) draw(t teacher.Teacher, w operator.Operator) (*dataset.Proble
 			}
 		}
 		if s.basis.Spec == "" {
-			return &dataset.Problem{W: instance.W, Y: instance.Y, Truth: instance.Truth}, nil
+			return &dataset.Problem{W: instance.W, Y: instance.Y, Sensors: t.Problem(instance).Sensors, Truth: instance.Truth}, nil
 		}
 		w = instance.W
 	}
@@ -218,7 +221,7 @@ func (s *simulate) draw(t teacher.Teacher, w operator.Operator) (*dataset.Proble
 		return nil, wrong(err)
 	}
 	truth.X, err = s.basis.Signals(truth.X)
-	return &dataset.Problem{W: w, Y: y, Truth: truth}, err
+	return &dataset.Problem{W: w, Y: y, Sensors: t.Problem(&teacher.Instance{Y: y}).Sensors, Truth: truth}, err
 }
 
 // solving is how the problem is solved, where W is not in the file as a table; empty
@@ -295,6 +298,15 @@ func (s *simulate) teacher(flags *pflag.FlagSet) (t teacher.Teacher, err error) 
 		}
 	} else if err := setSensors(&t, s.m, s.alpha); err != nil {
 		return t, err
+	}
+	if t.Rows = max(1, s.rows); s.m == 0 {
+		t.M = max(1, t.M/t.Rows) * t.Rows // a whole number of sensors
+	}
+	switch {
+	case t.Rows > 1 && s.complex:
+		return t, console.Usage("--rows-per-sensor is of real problems: leave out --complex")
+	case t.M%t.Rows != 0:
+		return t, console.Usage("--m %d is not a whole number of sensors with %d rows each", t.M, t.Rows)
 	}
 	return t, s.spreadNoise(&t)
 }
