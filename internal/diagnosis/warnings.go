@@ -409,6 +409,9 @@ func (r *Run) warnEdges() *Warning {
 	if _, rejected := r.rangeTest(); rejected || !r.blind() {
 		return nil // a normal distribution has no edge
 	}
+	if _, together := channel.SmoothOf(r.calibration()); together {
+		return nil // its neighbours say what a gain is to be, and not a range: see notSmooth
+	}
 	if r.LearnCalibration {
 		return r.warnOutlying()
 	}
