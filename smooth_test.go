@@ -138,7 +138,7 @@ func TestGainsTogetherRefused(t *testing.T) {
 // TestLongGainsTogether: vignetting with scatter and without, and a step, which is warned of.
 func TestLongGainsTogether(t *testing.T) {
 	longOnly(t)
-	const seeds = 3
+	seeds := seedCount(3)
 	step := func(u float64) float64 {
 		if u > -0.26 {
 			return 0.3
@@ -153,10 +153,11 @@ func TestLongGainsTogether(t *testing.T) {
 	}{{"vignetting", vignetting, 0.01, false}, {"no scatter", vignetting, 0, false}, {"step", step, 0.01, true}} {
 		var x, s, size float64
 		warned, converged := 0, 0
-		for seed := uint64(1); seed <= seeds; seed++ {
+		for seed := uint64(1); seed <= uint64(seeds); seed++ {
 			p, truth := smoothly(t, seed, c.shape, c.scatter)
 			res, off, inX, inS := togetherSolved(t, p, truth, seed)
-			x, s, size = x+inX/seeds, s+inS/seeds, size+off/seeds
+			part := 1 / float64(seeds)
+			x, s, size = x+inX*part, s+inS*part, size+off*part
 			if find(res, calamp.GainsNotSmooth) != nil {
 				warned++
 			}
