@@ -241,8 +241,7 @@ func readingFixedPoint(ctx context.Context, m Model, opt *Options) (*Point, erro
 			x, p.Step, slope, p.Converged = e.bracketed(ctx, x, before, g, gBefore, limit, p)
 			break
 		}
-		p.Converged = math.Abs(g) <= readingRest
-		if !p.Converged {
+		if p.Converged = math.Abs(g) <= e.tol; !p.Converged {
 			before, gBefore, x = x, g, x+g
 		}
 	}

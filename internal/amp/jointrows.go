@@ -849,19 +849,16 @@ type slab = prior.Scalable
 
 // withDensity is a prior with that part of its entries not zero; nil where its slab is Gaussian. Rows learn the density, and of a slab by itself (density 1) what is learned still is.
 func withDensity(p prior.Prior, density float64) slab {
-	var learn prior.Parameters // rows are
+	var kept prior.Parameters // of what is learned
+	if density == 1 {
+		kept = ^prior.Density
+	}
 	switch p := p.(type) {
 	case prior.NonNegative:
-		if p.Density = density; density == 1 {
-			learn = p.Learn &^ prior.Density
-		}
-		p.Learn = learn
+		p.Density, p.Learn = density, p.Learn&kept
 		return p
 	case prior.Laplace:
-		if p.Density = density; density == 1 {
-			learn = p.Learn &^ prior.Density
-		}
-		p.Learn = learn
+		p.Density, p.Learn = density, p.Learn&kept
 		return p
 	case prior.Mixture:
 		return p.WithDensity(density)
