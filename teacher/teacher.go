@@ -60,7 +60,7 @@ type Instance struct {
 // Problem is the instance as a problem with the true model.
 func (t Teacher) Problem(in *Instance) *calamp.Problem {
 	return &calamp.Problem{
-		W: in.W, Y: in.Y, Sensors: t.sensorOfRow(), Prior: t.prior(),
+		W: in.W, Y: in.Y, Sensors: t.Sensors(), Prior: t.prior(),
 		Channel: channel.Gain{Prior: t.Gain, NoiseVar: t.NoiseVar, Own: t.Own}, NoiseVar: t.Noise,
 	}
 }
@@ -77,8 +77,8 @@ func (t Teacher) Pose(seed uint64) (*calamp.Problem, calamp.Truth, error) {
 // each is how many rows a sensor has.
 func (t Teacher) each() int { return max(1, t.Rows) }
 
-// sensorOfRow is the sensor that each row of W is read with; nil where every row has one of its own.
-func (t Teacher) sensorOfRow() []int {
+// Sensors is the sensor that each row of W is read with (M); nil where every row has one of its own.
+func (t Teacher) Sensors() []int {
 	if t.each() == 1 {
 		return nil
 	}

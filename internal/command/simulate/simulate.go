@@ -208,7 +208,7 @@ func (s *simulate) draw(t teacher.Teacher, w operator.Operator) (*dataset.Proble
 			}
 		}
 		if s.basis.Spec == "" {
-			return &dataset.Problem{W: instance.W, Y: instance.Y, Sensors: t.Problem(instance).Sensors, Truth: instance.Truth}, nil
+			return &dataset.Problem{W: instance.W, Y: instance.Y, Sensors: t.Sensors(), Truth: instance.Truth}, nil
 		}
 		w = instance.W
 	}
@@ -221,7 +221,7 @@ func (s *simulate) draw(t teacher.Teacher, w operator.Operator) (*dataset.Proble
 		return nil, wrong(err)
 	}
 	truth.X, err = s.basis.Signals(truth.X)
-	return &dataset.Problem{W: w, Y: y, Sensors: t.Problem(&teacher.Instance{Y: y}).Sensors, Truth: truth}, err
+	return &dataset.Problem{W: w, Y: y, Sensors: t.Sensors(), Truth: truth}, err
 }
 
 // solving is how the problem is solved, where W is not in the file as a table; empty
