@@ -168,9 +168,7 @@ func (e *jointRows) use(s operator.Sweeps) { e.sweep = s.Exact }
 
 // Begin implements [Part]: R is learned, and with it the signals' scale.
 func (e *jointRows) Begin(s *Solver) {
-	if e.means != nil {
-		s.Reach = jointReach
-	}
+	s.Reach = jointReach
 	s.State.ScaleLearned, e.asked, e.brightness, e.ifUnsettled, e.change, e.lastV = true, false, nil, nil, math.Inf(1), math.Inf(1)
 	e.difference, e.steady = math.Inf(1), 0
 }
@@ -786,7 +784,8 @@ func (s *Solver) OneScene() []float64 {
 	return nil
 }
 
-// jointReach is the distance, in posterior standard deviations, that is near enough where rows have sizes, and beside means of W: those that may or may not be there take a hundred iterations more to 1e-5.
+// jointReach is the distance, in posterior standard deviations, that is near enough. Rows that may or may not be there, and close to the fewest sensors what hardly tells gains from signals, take a hundred iterations more to 1e-5, and no more than
+// the third digit of an error bar changes: of 80 problems at α = .28 to .6 errors, evidence and coverage are the same to two digits.
 const jointReach = 1e-3
 
 // sizesDiffer asks, once the hyperparameters have settled, whether rows differ in size (see [joint.Prior]).
@@ -799,7 +798,7 @@ func (e *jointRows) sizesDiffer(s *Solver) Verdict {
 	if !(gain > LeastJointGain) {
 		return GoOn
 	}
-	e.rows.Prior, s.Reach = e.rows.Prior.Sized(shape), jointReach
+	e.rows.Prior = e.rows.Prior.Sized(shape)
 	s.damping.begin(s.startDamping)
 	return Disturbed
 }
