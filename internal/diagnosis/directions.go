@@ -7,6 +7,8 @@ import (
 	"math/cmplx"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/operator"
 )
@@ -149,29 +151,36 @@ func (r *Run) phasesAllow(kappa float64, ramp []complex128) bool {
 }
 
 // moves reports whether every source is moved along the ramp from its column to another one, but for an energy that noise of this variance hides. Columns of a regular grid are the
-// same step apart, so that one is looked at first; one that loses no more than a source's share is taken.
+// same step apart, so that one is looked at first, for all sources before any other.
 func moves(columns [][]complex128, list []source, ramp []complex128, step int, noise float64) bool {
-	lost, n := 0.0, len(columns)
-	share := asLikely * noise / float64(len(list))
-	moved := make([]complex128, len(ramp))
-	for _, s := range list {
-		for mu, v := range columns[s.at] {
-			moved[mu] = v * ramp[mu]
-		}
-		least := s.energy
-		for i := range n {
-			var product complex128
-			for mu, v := range columns[(s.at+step+n+i)%n] {
-				product += cmplx.Conj(v) * moved[mu]
-			}
-			least = min(least, s.energy*(1-real(product)*real(product)-imag(product)*imag(product)))
-			if least <= share {
-				break
+	n, most := len(columns), asLikely*noise
+	lost := make([]float64, len(list))
+	total := 0.0
+	for k, s := range list {
+		lost[k] = s.lost(columns, ramp, (s.at+step+n)%n)
+		total += lost[k]
+	}
+	share := most / float64(len(list))
+	for k, s := range list {
+		for i := 0; i < n && total > most && lost[k] > share; i++ {
+			if other := s.lost(columns, ramp, i); other < lost[k] {
+				total += other - lost[k]
+				lost[k] = other
 			}
 		}
-		if lost += least; lost > asLikely*noise {
+		if total-floats.Sum(lost[k+1:]) > most {
 			return false
 		}
 	}
-	return true
+	return total <= most
+}
+
+// lost is the energy of a source that another column does not explain, where it is moved along the ramp.
+func (s source) lost(columns [][]complex128, ramp []complex128, to int) float64 {
+	var product complex128
+	from := columns[s.at]
+	for mu, v := range columns[to] {
+		product += cmplx.Conj(v) * from[mu] * ramp[mu]
+	}
+	return s.energy * (1 - real(product)*real(product) - imag(product)*imag(product))
 }
