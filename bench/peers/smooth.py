@@ -1,16 +1,19 @@
 """Variational inference with NIFTy beside calamp, on its own ground, gains that are smooth over the sensors, and on ours, independent ones.
 
-    python3 bench/peers/smooth.py /tmp/calamp FOLDER
+    python3 bench/peers/smooth.py /tmp/calamp FOLDER [SEEDS]
 
-FOLDER has NIFTy (github.com/NIFTy-PPL/NIFTy, GPL-3.0-or-later), which is not here: a clone, or an installation. It takes numpy and scipy, and NIFTy 9 takes
-ducc0. Entries of the signals are a normal number times a log-normal one, which is as near as a smooth density comes to sparse ones; log gains are a
+FOLDER has NIFTy (github.com/NIFTy-PPL/NIFTy, GPL-3.0-or-later), which is not here: pip install --no-deps --target FOLDER a clone of it. It takes numpy and scipy; without ducc0
+the FFTs are SciPy's. Entries of the signals are a normal number times a log-normal one, which is as near as a smooth density comes to sparse ones; log gains are a
 correlated field over the sensors, or independent. Noise, and how widely gains are spread, are given to NIFTy, and nothing to calamp.
 """
 
+import importlib.util
+import itertools
+import os
 import subprocess
 import sys
 import tempfile
-import time
+import types
 
 import numpy as np
 
@@ -18,16 +21,24 @@ M, N, P, NOISE = 80, 100, 10, 1e-4
 ROUNDS, SAMPLES, SPREAD = 6, 3, 0.2
 
 
-def problem(smooth):
-    rng = np.random.default_rng(1)
+def problem(smooth, seed):
+    rng = np.random.default_rng(seed)
     W = rng.standard_normal((M, N)) / np.sqrt(N)
     X = rng.standard_normal((N, P)) * (rng.random((N, P)) < 0.1)
     gain = np.exp(SPREAD * np.sin(4 * np.pi * np.arange(M) / M)) if smooth else rng.uniform(0.67, 1.5, M)
     return W, X, gain, gain[:, None] * (W @ X) + np.sqrt(NOISE) * rng.standard_normal((M, P))
 
 
+def without_ducc0():
+    """NIFTy 9 imports ducc0 for spheres, which are not used here. Nothing but the number of threads is asked of it."""
+    if "ducc0" not in sys.modules and importlib.util.find_spec("ducc0") is None:
+        absent = sys.modules["ducc0"] = types.ModuleType("ducc0")
+        absent.misc = types.SimpleNamespace(resize_thread_pool=lambda threads: None)
+
+
 def nifty(W, Y, smooth):
     """Means of signals and gains, and standard deviations of log gains."""
+    without_ducc0()
     import nifty.cl as ift
 
     class Linear(ift.LinearOperator):
@@ -60,27 +71,30 @@ def nifty(W, Y, smooth):
     return mean.asnumpy(), np.exp(level.asnumpy()), np.sqrt(variance.asnumpy())
 
 
-def calamp(command, W, Y, smooth):
-    with tempfile.TemporaryDirectory() as d:
-        np.savez(f"{d}/P.npz", W=W, Y=Y)
-        subprocess.run([command, "solve", f"{d}/P.npz", "-o", f"{d}/R.npz", "-q", "--threads", "1", *(["--gain-smooth", "index"] if smooth else [])], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        r = np.load(f"{d}/R.npz")
-        return r["x"], r["gain"], np.sqrt(r["s_var"]) / r["s"]
+def calamp_by(command):
+    def calamp(W, Y, smooth):
+        with tempfile.TemporaryDirectory() as d:
+            np.savez(f"{d}/P.npz", W=W, Y=Y)
+            subprocess.run([command, "solve", f"{d}/P.npz", "-o", f"{d}/R.npz", "-q", "--threads", "1", *(["--gain-smooth", "index"] if smooth else [])], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            r = np.load(f"{d}/R.npz")
+            return r["x"], r["gain"], np.sqrt(r["s_var"]) / r["s"]
+
+    return calamp
 
 
 def main():
-    command, folder = sys.argv[1:]
+    command, folder, *seeds = sys.argv[1:]
     sys.path.append(folder)
-    for smooth in (True, False):
-        W, X, gain, Y = problem(smooth)
-        for name, run in (("calamp", lambda: calamp(command, W, Y, smooth)), ("NIFTy", lambda: nifty(W, Y, smooth))):
-            began = time.process_time()
-            x, found, sd = run()
+    for smooth, seed in itertools.product((True, False), range(1, int((seeds or [1])[0]) + 1)):
+        W, X, gain, Y = problem(smooth, seed)
+        for name, run in (("calamp", calamp_by(command)), ("NIFTy", nifty)):
+            began = sum(os.times()[:4])
+            x, found, sd = run(W, Y, smooth)
             scale = np.vdot(x, X) / np.vdot(x, x)
             off = np.log(found / gain) - np.median(np.log(found / gain))
             print(
-                f"{'smooth' if smooth else 'independent'} gains, {name}: x off by {np.sum((scale * x - X) ** 2) / np.sum(X**2):.1e} (mean square), "
-                f"gains by {np.std(off):.4f}, {100 * np.mean(np.abs(off) < 1.96 * sd):.0f} % of gains inside 95 %, {time.process_time() - began:.0f} s of this process",
+                f"{'smooth' if smooth else 'independent'} gains, seed {seed}, {name}: x off by {np.sum((scale * x - X) ** 2) / np.sum(X**2):.1e} (mean square), "
+                f"gains by {np.std(off):.4f}, {100 * np.mean(np.abs(off) < 1.96 * sd):.0f} % of gains inside 95 %, {sum(os.times()[:4]) - began:.1f} s of the processor",
                 flush=True,
             )
 
