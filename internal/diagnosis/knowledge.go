@@ -61,8 +61,12 @@ func (r *Run) warnKnowledge() *Warning {
 }
 
 // surelyPeaked is how many of its standard deviations, √(24/M) of M normal numbers, the excess kurtosis of what sensors differ by from what all others say of
-// them may be. A step leaves large differences beside it and small ones elsewhere.
-const surelyPeaked = 5
+// them may be, and leastPeaked what it is at least before error bars suffer. A step leaves large differences beside it and small ones elsewhere, and an excess
+// of 3 to 30. One of .65, of 3968 pixels, is of scatter that is the same for gains of .7 and of 1.3, and no excess at all by their logarithms.
+const (
+	surelyPeaked = 5
+	leastPeaked  = 1
+)
 
 // notSmooth tells of gains that belong together, but not as any kernel has it: sizes are what sensors differ by, in standard deviations. leftOut is whether
 // some were taken for broken by one reading each, which a gain unlike its neighbours' explains as well.
@@ -74,7 +78,7 @@ func notSmooth(sizes []float64, s channel.Smooth, leftOut bool) *Warning {
 		fourth += z * z * z * z / count
 	}
 	excess := fourth/(second*second) - 3
-	if len(sizes) < leastSensors || !leftOut && !(excess > surelyPeaked*math.Sqrt(24/count)) {
+	if len(sizes) < leastSensors || !leftOut && !(excess > max(surelyPeaked*math.Sqrt(24/count), leastPeaked)) {
 		return nil
 	}
 	return &Warning{Code: GainsNotSmooth, Message: fmt.Sprintf(
