@@ -106,6 +106,15 @@ func TestLongCodes(t *testing.T) {
 	}
 }
 
+// dithered are thresholds of every reading from 0.1 to 0.9.
+func dithered(te teacher.Teacher) []float64 {
+	rng, thresholds := rand.New(rand.NewPCG(1, 38)), make([]float64, te.M*te.P)
+	for j := range thresholds {
+		thresholds[j] = 0.1 + 0.8*rng.Float64()
+	}
+	return thresholds
+}
+
 // The same with more entries, where state evolution is nearer: errors of x and s relative to its own, and coverage.
 func TestLongCodesOfLargerProblems(t *testing.T) {
 	longOnly(t)
@@ -125,6 +134,7 @@ func TestLongCodesOfLargerProblems(t *testing.T) {
 		{"8 bits", fine, channel.Codes{Prior: fine.Gain, NoiseVar: fine.NoiseVar, Step: 1. / 64, Saturation: 127. / 64}},
 		{"sign about 0.3", signs, channel.Codes{Prior: signs.Gain, NoiseVar: signs.NoiseVar, Threshold: 0.3}},
 		{"sign about 0.6", signs, channel.Codes{Prior: signs.Gain, NoiseVar: signs.NoiseVar, Threshold: 0.6}},
+		{"sign about 0.1 to 0.9, of each reading", signs, channel.Codes{Prior: signs.Gain, NoiseVar: signs.NoiseVar, Thresholds: dithered(signs)}},
 	} {
 		se, err := evolution.FixedPoint(context.Background(), evolution.Model{
 			Signal: c.te.Signal, Gain: c.te.Gain, NoiseVar: c.te.NoiseVar, Alpha: float64(c.te.M) / float64(c.te.N), P: c.te.P, Readings: &evolution.Readings{Sensors: c.codes},

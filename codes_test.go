@@ -19,7 +19,8 @@ import (
 // converted are the readings that a converter makes of y.
 func converted(y *mat.Dense, c channel.Codes) *mat.Dense {
 	codes := mat.DenseCopyOf(y)
-	codes.Apply(func(_, _ int, v float64) float64 { return c.CodeOf(v) }, y)
+	_, p := y.Dims()
+	codes.Apply(func(mu, k int, v float64) float64 { return c.CodeAt(mu*p+k, v) }, y)
 	return codes
 }
 

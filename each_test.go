@@ -95,6 +95,37 @@ func TestLongEachAsOne(t *testing.T) {
 	}
 }
 
+// TestMasksOfEach: masks of zeros and ones, others for each signal, lose their means as one for all does.
+func TestMasksOfEach(t *testing.T) {
+	te := teacher.Teacher{
+		M: 100, N: 150, P: 4, NoiseVar: 1e-4, Matrix: teacher.Ensemble{Kind: "binary"},
+		Signal: prior.GaussBernoulli{Density: 0.15, SignalMean: 1, SignalVar: 0.3}, Gain: channel.Uniform(0.7, 1.3),
+	}
+	matrices := make([]operator.Operator, te.P)
+	for k := range matrices {
+		w, err := te.DrawMatrix(uint64(k))
+		if err != nil {
+			t.Fatal(err)
+		}
+		matrices[k] = w
+	}
+	w, err := operator.NewEach(matrices, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	y, truth, err := te.Readings(w, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := calamp.Solve(context.Background(), &calamp.Problem{W: w, Y: y, Prior: te.Signal, Channel: channel.Gain{Prior: te.Gain, NoiseVar: te.NoiseVar}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if score := scoreShared(res, truth, nil, 1); res.Status != calamp.Converged || !(score.x < 1e-3) || !(score.inX > 0.9) {
+		t.Errorf("%v: %+v", res.Status, score)
+	}
+}
+
 // TestEachNearlyEqual: matrices that are equal but for rounding give the answer of one, to 1e-9.
 func TestEachNearlyEqual(t *testing.T) {
 	p, _ := eachProblem(t, 3, false)

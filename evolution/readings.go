@@ -11,7 +11,8 @@ import (
 )
 
 // Readings is what sensors make of (z + ε)/s, where that is not the reading itself: codes, signs, counts, or readings to which they add noise of
-// their own. Averages are then over points (see readingSensors), with their standard errors.
+// their own. Averages are then over points (see readingSensors), with their standard errors. Of signs about a threshold for every reading
+// ([channel.Codes.Thresholds]) each reading has one of those that are given, by chance, as many as there may be.
 type Readings struct {
 	Sensors channel.Calibrating // a [channel.Codes] or [channel.Counts], or a [channel.Gain] with noise of its own; gains and noise before the division are those of the [Model]
 	Mean    float64             // of z, known to the solver: what signals have in common behind a W whose entries have a mean. Photons need one
@@ -29,8 +30,8 @@ func (r *Readings) validate(m Model) error {
 		return errors.New("codes, counts and noise of the sensors' own are predicted for gains that are not known")
 	case !isCodes && !isCounts && !isOwn:
 		return fmt.Errorf("no prediction for readings of a %T", r.Sensors)
-	case isCodes && codes.Thresholds != nil:
-		return errors.New("signs are predicted about one threshold")
+	case isCodes && codes.Thresholds != nil && len(codes.Thresholds) == 0:
+		return errors.New("signs about thresholds of their own: there are none")
 	case math.IsNaN(r.Mean) || math.IsInf(r.Mean, 0):
 		return fmt.Errorf("the mean of z must be finite, found %g", r.Mean)
 	case isCounts && m.NoiseVar > 0:
@@ -82,6 +83,7 @@ type readingSensors struct {
 
 // readingLot is some of them.
 type readingLot struct {
+	channel            channel.Channel
 	block              *channel.Block
 	s0                 []float64
 	omega, innov, rest []float64 // normal numbers of every reading
@@ -112,7 +114,16 @@ func newReadingSensors(m Model, seed uint64) *readingSensors {
 // draw gives sensors p readings, beside what their past says.
 func (r *readingSensors) draw(lot *readingLot, p int) {
 	before := lot.block
-	lot.block = channel.NewBlock(r.channel, len(lot.s0), p)
+	lot.channel = r.channel
+	if codes, is := channel.CodesOf(r.channel); is && codes.Thresholds != nil {
+		given := codes.Thresholds
+		codes.Thresholds = make([]float64, len(lot.s0)*p)
+		for j := range codes.Thresholds {
+			codes.Thresholds[j] = given[r.rng.IntN(len(given))]
+		}
+		lot.channel = codes
+	}
+	lot.block = channel.NewBlock(lot.channel, len(lot.s0), p)
 	if before != nil {
 		copy(lot.block.Past, before.Stats)
 	}
@@ -158,11 +169,11 @@ func (r *readingSensors) read(lot *readingLot, p int, q0, v float64) {
 	for mu, s0 := range lot.s0 {
 		for j := mu * p; j < (mu+1)*p; j++ {
 			b.Omega[j], b.V[j] = r.of.Mean+known*lot.omega[j], v
-			b.Y[j] = r.reading((b.Omega[j]+error*lot.innov[j])/s0, s0, lot.rest[j], lot.level[j])
+			b.Y[j] = r.reading(lot, j, (b.Omega[j]+error*lot.innov[j])/s0, s0)
 		}
 	}
 	if r.own == (channel.Detector{}) {
-		r.channel.Output(b)
+		lot.channel.Output(b)
 		return
 	}
 	calibration := channel.CalibrationOf(r.channel)
@@ -177,14 +188,15 @@ func (r *readingSensors) read(lot *readingLot, p int, q0, v float64) {
 				b.V[j] = v + r.own.Variance(b.Omega[j]/b.S[mu])*square
 			}
 		}
-		r.channel.Output(b)
+		lot.channel.Output(b)
 	}
 }
 
-// reading is what a sensor reads where z/s is expected, with a normal number and a level.
-func (r *readingSensors) reading(expected, s, normal, level float64) float64 {
-	if codes, is := channel.CodesOf(r.channel); is {
-		return codes.CodeOf(expected + math.Sqrt(r.noise)*normal/s)
+// reading is number j of a lot, where z/s is expected.
+func (r *readingSensors) reading(lot *readingLot, j int, expected, s float64) float64 {
+	normal, level := lot.rest[j], lot.level[j]
+	if codes, is := channel.CodesOf(lot.channel); is {
+		return codes.CodeAt(j, expected+math.Sqrt(r.noise)*normal/s)
 	}
 	if counts, is := channel.CountsOf(r.channel); is {
 		return counts.Unit * poissonQuantile(level, expected/counts.Unit)

@@ -117,7 +117,7 @@ func TestReadingsRefused(t *testing.T) {
 		},
 		"gains that are not known":    func(m *Model) { m.Gain = Known(1) },
 		"no prediction for readings":  func(m *Model) { m.Readings = &Readings{Sensors: channel.Gain{}} },
-		"about one threshold":         func(m *Model) { m.Readings = &Readings{Sensors: channel.Codes{Thresholds: []float64{1}}} },
+		"there are none":              func(m *Model) { m.Readings = &Readings{Sensors: channel.Codes{Thresholds: []float64{}}} },
 		"without offsets":             func(m *Model) { m.OffsetSD = 1 },
 		"no noise but their own":      func(m *Model) { m.Readings = &Readings{Sensors: channel.Counts{Unit: 1}, Mean: 10} },
 		"the mean of z must be finit": func(m *Model) { m.Readings = &Readings{Sensors: channel.Codes{Step: 1}, Mean: math.NaN()} },
@@ -139,5 +139,20 @@ func TestSignsEndAtAJump(t *testing.T) {
 	}
 	if p, err := FixedPoint(context.Background(), m, &Options{Iterations: 60}); err != nil || !p.Converged {
 		t.Errorf("after %d evaluations: %v, %v", p.Evaluations, p.MSEX, err)
+	}
+}
+
+// TestThresholdsOfReadings: signs about thresholds of readings that are all the same are those about one.
+func TestThresholdsOfReadings(t *testing.T) {
+	var ends []float64
+	for _, codes := range []channel.Codes{{Threshold: 0.5}, {Thresholds: []float64{0.5, 0.5}}, {Thresholds: []float64{-1, 2}}} {
+		steps, err := Offline(context.Background(), readingModel(&Readings{Sensors: codes}), &Options{Iterations: 3})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ends = append(ends, steps.Steps[2].MSEX.Value)
+	}
+	if math.Abs(ends[1]/ends[0]-1) > 0.02 || math.Abs(ends[2]/ends[0]-1) < 0.02 {
+		t.Errorf("errors of x %.4g, expected the first two to be the same, and the third another", ends)
 	}
 }

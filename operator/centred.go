@@ -26,17 +26,41 @@ import (
 // entries a signal, and have the further entries in one piece behind them. For one
 // signal both layouts are the same. The sensors' side is the usual one: M rows of W,
 // then Extra further rows.
+//
+// Where every signal has a matrix of its own ([Each]) each is bordered by itself, all in the same way.
 type Centred struct {
-	Matrix // (M+Extra)×(N+Extra)
+	Operator // (M+Extra)×(N+Extra): a [Matrix], or an [Each]
 
-	Extra        int         // further rows, and entries: 1 or 2
-	Combinations [][]float64 // Extra×N: further entry j is Combinations[j]ᵀx
-	Pivots       []float64   // Extra: the entry of further row j and column j
+	Extra   int // further rows, and entries: 1 or 2
+	borders []furtherRows
+	of      []int // which of them each signal has; nil where there is one
+}
+
+// furtherRows are what of a bordered matrix is not W.
+type furtherRows struct {
+	combinations [][]float64 // Extra×N
+	pivots       []float64   // Extra
+}
+
+// Combinations (Extra×N) say what the further entries of a signal are: further entry j is Combinations(signal)[j]ᵀx.
+func (c *Centred) Combinations(signal int) [][]float64 { return c.border(signal).combinations }
+
+// Pivots are the entries of further row j and column j, for each j, in the matrix of a signal.
+func (c *Centred) Pivots(signal int) []float64 { return c.border(signal).pivots }
+
+func (c *Centred) border(signal int) furtherRows {
+	switch {
+	case c.of != nil:
+		return c.borders[c.of[signal]]
+	case c.borders == nil: // nothing is taken out
+		return furtherRows{}
+	}
+	return c.borders[0]
 }
 
 // NewSweep prepares sweeps whose signals' side is laid out as [Centred] says.
 func (c *Centred) NewSweep(p, q, threads int) (Sweep, error) {
-	whole, err := c.Matrix.NewSweep(p, q, threads)
+	whole, err := c.Operator.NewSweep(p, q, threads)
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +69,7 @@ func (c *Centred) NewSweep(p, q, threads int) (Sweep, error) {
 
 // NewSweeps implements [Sharer].
 func (c *Centred) NewSweeps(p, threads int) (Sweeps, error) {
-	whole, err := NewSweeps(c.Matrix, p, threads)
+	whole, err := NewSweeps(c.Operator, p, threads)
 	if err != nil {
 		return whole, err
 	}
@@ -67,21 +91,29 @@ func (c *Centred) around(whole Sweep, p, q int) *centredSweep {
 
 // Rounded implements [Rounder], where there can be such a matrix.
 func (c *Centred) Rounded(threads int) (single Stored, lost float64) {
-	r, ok := c.Matrix.(Rounder)
+	r, ok := c.Operator.(Rounder)
 	if !ok {
 		return nil, 0
 	}
 	if single, lost = r.Rounded(threads); single != nil {
-		single = &Centred{Matrix: single.(Matrix), Extra: c.Extra, Combinations: c.Combinations, Pivots: c.Pivots}
+		single = &Centred{Operator: single, Extra: c.Extra, borders: c.borders, of: c.of}
 	}
 	return single, lost
 }
 
+// Storage implements [Stored].
+func (c *Centred) Storage() string {
+	if table, ok := c.Operator.(Stored); ok {
+		return table.Storage()
+	}
+	return ""
+}
+
 // HasSingle implements [Single].
-func (c *Centred) HasSingle() bool { return HasSingle(c.Matrix) }
+func (c *Centred) HasSingle() bool { return HasSingle(c.Operator) }
 
 // HasSquares implements [Squares].
-func (c *Centred) HasSquares() bool { return HasSquares(c.Matrix) }
+func (c *Centred) HasSquares() bool { return HasSquares(c.Operator) }
 
 // centredSweep moves the further entries of each signal behind its others for the
 // sweep, and back afterwards.
@@ -148,6 +180,9 @@ func exceeds(excess float64, count int) bool {
 // that; otherwise every sweep computes its rows again. The bits of sweeps are the same
 // either way. A [Streamed] matrix stays where it is.
 func RemoveMeans(op Operator, memory int64) (*Centred, error) {
+	if matrices, of := Separate(op); matrices != nil {
+		return removeEach(matrices, of, memory)
+	}
 	w, ok := op.(Matrix)
 	if !ok {
 		return nil, nil
@@ -155,23 +190,79 @@ func RemoveMeans(op Operator, memory int64) (*Centred, error) {
 	if _, _, rows, columns := MeanExcess(w, w.Means()); !rows && !columns {
 		return nil, nil
 	}
-	b, err := newBorder(w)
+	b, err := newBorder(w, means{})
 	if err != nil || b.extra() == 0 {
 		return nil, err
 	}
-	c := &Centred{Extra: b.extra(), Combinations: b.combinations(), Pivots: b.pivots()}
-	if far := distributed(w); far != nil {
-		c.Matrix, err = b.distributed(far, memory)
-	} else {
-		var whole Chunk
-		if whole, err = b.chunk(w, memory, 0, b.m+b.extra()); err == nil {
-			c.Matrix, err = whole, whole.(interface{ check() error }).check()
-		}
-	}
+	c := &Centred{Extra: b.extra(), borders: []furtherRows{b.further()}}
+	c.Operator, err = b.bordered(memory)
 	if err != nil {
 		return nil, err
 	}
 	return c, nil
+}
+
+// removeEach is [RemoveMeans] where signals have matrices of their own: of all of them those means that are too large in any.
+func removeEach(matrices []Operator, of []int, memory int64) (*Centred, error) {
+	var taken means
+	borders := make([]*border, len(matrices))
+	for _, again := range []bool{false, true} { // first which are too large
+		for j, w := range matrices {
+			table, ok := w.(Matrix)
+			if !ok {
+				return nil, nil
+			}
+			if borders[j] != nil && borders[j].taken() == taken {
+				continue
+			}
+			var err error
+			if borders[j], err = newBorder(table, taken); err != nil {
+				return nil, err
+			}
+			if again && borders[j].taken() != taken {
+				return nil, nil // nothing is left of one without its means
+			}
+		}
+		for _, b := range borders {
+			taken.rows, taken.columns = taken.rows || b.rows != nil, taken.columns || b.columns != nil
+		}
+	}
+	if taken == (means{}) {
+		return nil, nil
+	}
+	c := &Centred{Extra: borders[0].extra(), of: of}
+	changed := make([]Operator, len(matrices))
+	for j, b := range borders {
+		var err error
+		if changed[j], err = b.bordered(memory / int64(len(matrices))); err != nil {
+			return nil, err
+		}
+		c.borders = append(c.borders, b.further())
+	}
+	var err error
+	c.Operator, err = NewEach(changed, of)
+	return c, err
+}
+
+// means are which are taken out.
+type means struct{ rows, columns bool }
+
+// taken are the means that b takes out.
+func (b *border) taken() means { return means{b.rows != nil, b.columns != nil} }
+
+// further are its rows and columns that are not W.
+func (b *border) further() furtherRows { return furtherRows{b.combinations(), b.pivots()} }
+
+// bordered is the matrix without its means, and with the further rows and columns.
+func (b *border) bordered(memory int64) (Operator, error) {
+	if far := distributed(b.w); far != nil {
+		return b.distributed(far, memory)
+	}
+	whole, err := b.chunk(b.w, memory, 0, b.m+b.extra())
+	if err != nil {
+		return nil, err
+	}
+	return whole, whole.(interface{ check() error }).check()
 }
 
 // chunk are the rows from … end-1 of the bordered matrix: a copy, where there is memory for it, or as every
@@ -229,19 +320,20 @@ type border struct {
 	columnRow  float64 // the further row that defines u is c times this
 }
 
-func newBorder(w Matrix) (*border, error) {
+// newBorder takes out the means of rows and columns that are larger than chance explains, and those of taken in any case.
+func newBorder(w Matrix, taken means) (*border, error) {
 	m, n := w.Dims()
 	b := &border{
 		w: w, m: m, n: n, rows: make([]float64, m), columns: make([]float64, n),
 		ones: make([]float64, n), live: make([]bool, m),
 	}
 	if d := distributed(w); d != nil {
-		return b, b.measureDistributed(d)
+		return b, b.measureDistributed(d, taken)
 	}
 	if err := b.add(b.columns); err != nil {
 		return nil, err
 	}
-	b.divide()
+	b.divide(taken)
 	total, err := b.squares()
 	b.scale(total)
 	return b, err
@@ -267,8 +359,8 @@ func (b *border) add(columns []float64) error {
 }
 
 // divide turns the sums over rows and columns into γ and c. It drops γ or c where
-// chance explains them.
-func (b *border) divide() {
+// chance explains them and they are not to be taken out in any case.
+func (b *border) divide(taken means) {
 	width, height := 0.0, 0.0
 	for _, one := range b.ones {
 		width += one
@@ -283,7 +375,7 @@ func (b *border) divide() {
 		b.rows[mu] /= width
 		total += b.rows[mu] / height
 	}
-	if size := sumSquares(b.rows) / height; exceeds(size*width/left, b.m) {
+	if size := sumSquares(b.rows) / height; taken.rows || exceeds(size*width/left, b.m) {
 		left -= size
 		for i, one := range b.ones {
 			b.columns[i] -= one * height * total
@@ -294,7 +386,7 @@ func (b *border) divide() {
 	for i := range b.columns {
 		b.columns[i] /= height
 	}
-	if !exceeds(sumSquares(b.columns)/width*height/left, b.n) {
+	if !taken.columns && !exceeds(sumSquares(b.columns)/width*height/left, b.n) {
 		b.columns = nil
 	}
 }
@@ -320,7 +412,7 @@ func (b *border) squares() (total float64, err error) {
 // without its means.
 func (b *border) scale(total float64) {
 	b.size = math.Sqrt(total / (float64(b.m) * float64(b.n)))
-	if !(b.size > nothingLeft*math.Sqrt(b.w.MeanSquare())) {
+	if !(b.size > nothingLeft*math.Sqrt(b.w.MeanSquare())) || b.rows != nil && sumSquares(b.rows) == 0 || b.columns != nil && sumSquares(b.columns) == 0 {
 		b.rows, b.columns = nil, nil
 	}
 	if b.rows != nil {

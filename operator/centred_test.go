@@ -55,7 +55,7 @@ func TestBorderRestoresTheMeans(t *testing.T) {
 			t.Fatalf("%s: bordered to %d×%d", name, rows, columns)
 		}
 		all := append([]float64(nil), x...)
-		for _, q := range c.Combinations {
+		for _, q := range c.Combinations(0) {
 			all = append(all, dot(q, x))
 		}
 		z, row := forward(t, c, all), make([]float64, n)
@@ -69,7 +69,7 @@ func TestBorderRestoresTheMeans(t *testing.T) {
 				t.Errorf("%s, row %d: %g, want %g", name, mu, got, want)
 			}
 		}
-		b, err := newBorder(op)
+		b, err := newBorder(op, means{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -82,7 +82,7 @@ func TestBorderRestoresTheMeans(t *testing.T) {
 				t.Errorf("%s, streamed, row %d: %g, want %g", name, mu, got, z[mu])
 			}
 		}
-		if b := c.Matrix; math.Abs(meanOf(b.Means().Rows[:m])) > 0.05 {
+		if b := c.Operator.(Matrix); math.Abs(meanOf(b.Means().Rows[:m])) > 0.05 {
 			t.Errorf("%s: mean of the rows' means is %g", name, meanOf(b.Means().Rows[:m]))
 		}
 	}
@@ -261,7 +261,7 @@ func TestSweepOfACentredMatrix(t *testing.T) {
 		return append(entries, further...)
 	}
 	x, squares := random(p), random(q)
-	wantR, wantH := run(c.Matrix, x, squares)
+	wantR, wantH := run(c.Operator, x, squares)
 	r, h := run(c, behind(x), behind(squares))
 	if !slices.Equal(r, behind(wantR)) || !slices.Equal(h, behind(wantH)) {
 		t.Error("the sweep differs from that of the whole matrix")
@@ -280,8 +280,8 @@ func TestRemoveMeansInLittleMemory(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, streamed := c.Matrix.(Streamed); streamed != streams {
-			t.Errorf("with %d bytes it is a %T", memory, c.Matrix)
+		if _, streamed := c.Operator.(Streamed); streamed != streams {
+			t.Errorf("with %d bytes it is a %T", memory, c.Operator)
 		}
 	}
 }

@@ -671,7 +671,7 @@ func sumOfBits(of ...[]float64) uint64 {
 }
 
 // measureDistributed is what [newBorder] does, with each rank looking at its own rows.
-func (b *border) measureDistributed(d *Distributed) error {
+func (b *border) measureDistributed(d *Distributed, taken means) error {
 	sums, live := make([][]float64, len(d.own)), make([]float64, b.m) // over columns, and where they are not zero
 	for i, c := range d.own {
 		part := b.of(d, i)
@@ -700,7 +700,7 @@ func (b *border) measureDistributed(d *Distributed) error {
 	for mu, v := range live {
 		b.live[mu] = v > 0
 	}
-	b.divide()
+	b.divide(taken)
 	squares, size := make([][]float64, len(d.own)), make([]float64, 1)
 	for i := range d.own {
 		part, err := b.of(d, i).squares()

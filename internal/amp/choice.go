@@ -226,7 +226,7 @@ func (b *planner) vectorPossible() error {
 
 // withoutMeans is W without its means, as AMP would have it; nil where they stay.
 func (b *planner) withoutMeans() (*operator.Centred, error) {
-	if _, seen := b.W.(operator.Matrix); !seen || b.NoMeanRemoval {
+	if b.NoMeanRemoval {
 		return nil, nil
 	}
 	return operator.RemoveMeans(b.W, b.RAM)
@@ -235,7 +235,7 @@ func (b *planner) withoutMeans() (*operator.Centred, error) {
 // withMeansRemoved is what AMP's sweeps would read, in the usual layout.
 func (b *planner) withMeansRemoved() operator.Operator {
 	if b.centred != nil {
-		return b.centred.Matrix
+		return b.centred.Operator
 	}
 	return b.W
 }

@@ -291,8 +291,10 @@ func (d *diagonal) LogEvidence() float64 {
 		e := x - a.lambda[i]
 		total += 0.5 * ((a.c[i] + e*e) / a.sigma[i])
 	}
-	for _, pivot := range d.further.Pivots {
-		total += float64(d.P) * math.Log(math.Abs(pivot))
+	for k := range d.P {
+		for _, pivot := range d.further.Pivots(k) {
+			total += math.Log(math.Abs(pivot))
+		}
 	}
 	signals := d.P * d.N
 	return total + d.logNorm() +

@@ -83,7 +83,7 @@ func TestBorderAtAFixedPoint(t *testing.T) {
 	if math.Abs(quadratic/pulls-1) > 1e-9 {
 		t.Errorf("Q + S is %g, and by what sensors pull %g", quadratic, pulls)
 	}
-	for j, q := range e.further.Combinations {
+	for j, q := range e.further.Combinations(0) {
 		for k := range e.P {
 			want := 0.0
 			for i, c := range q {

@@ -106,7 +106,7 @@ func (j *jointMoves) readBorder() error {
 	j.border = mat.NewDense(further.Extra, j.state.M, nil)
 	row := make([]float64, j.state.N+further.Extra)
 	for mu := range j.state.M {
-		if err := further.RowInto(row, mu); err != nil {
+		if err := further.Operator.(operator.Matrix).RowInto(row, mu); err != nil {
 			return err
 		}
 		j.border.SetCol(mu, row[j.state.N:])
@@ -331,12 +331,12 @@ func (j *jointMoves) move(k int) {
 func (j *jointMoves) moveFurther(k int, dg []float64) {
 	e := j.state
 	all, further := &e.all, e.further
-	for a, combination := range further.Combinations {
+	for a, combination := range further.Combinations(k) {
 		at := e.P*e.N + k*further.Extra + a
 		all.x[at] = blas64.Dot(vector(combination), vector(e.X[k*e.N:(k+1)*e.N]))
 		all.centre[at] = all.x[at]
 		// A flat prior does not pull: W̃ᵀg stays zero.
-		all.g[(e.M+a)*e.P+k] -= blas64.Dot(vector(j.border.RawRowView(a)), vector(dg)) / further.Pivots[a]
+		all.g[(e.M+a)*e.P+k] -= blas64.Dot(vector(j.border.RawRowView(a)), vector(dg)) / further.Pivots(k)[a]
 	}
 }
 

@@ -108,7 +108,7 @@ func (f *jointFurther) input(a *joint.Shape) {
 	a.Matrix(shape)
 	onward, x := make([]float64, p), make([]float64, p)
 	f.logDets = 0
-	for j, pivot := range f.further.Pivots {
+	for j, pivot := range f.further.Pivots(0) {
 		for i, v := range shape {
 			precision[i] = -f.h[f.N+j]*v + pivot*pivot/f.sizes[j]*f.inverse[i]
 		}
@@ -156,7 +156,7 @@ func (f *jointFurther) logEvidence() float64 {
 		return 0
 	}
 	total, numbers := 0.5*f.volume, float64(f.P)
-	for j, pivot := range f.further.Pivots {
+	for j, pivot := range f.further.Pivots(0) {
 		total += f.all.logZ[f.M+j] + numbers*(math.Log(math.Abs(pivot))+0.5+0.5*math.Log(2*math.Pi))
 	}
 	return total + 0.5*f.logDets

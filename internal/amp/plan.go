@@ -539,7 +539,8 @@ func (b *planner) meanRemoval() (on bool, why string, err error) {
 	if b.numbers() > 1 {
 		return false, "not possible with complex numbers: their means are left in", nil
 	}
-	if _, ok := b.W.(operator.Matrix); !ok {
+	_, table := b.W.(operator.Matrix)
+	if _, of := operator.Separate(b.W); !table && of == nil {
 		return false, "not possible: the entries of W cannot be seen", nil
 	}
 	if b.centred == nil { // not looked at, or without

@@ -21,7 +21,7 @@ const separateInstead = "not possible, or not needed, where signals have matrice
 // separateLeaves are these parts. Covariances between signals, and moves of all of them at once, come from one W for all: with another W
 // for each, what is wrong in one signal is not wrong in the others.
 var separateLeaves = map[string]bool{
-	"joint rows": true, "joint test": true, "joint moves": true, "row shifts": true, "mean removal": true, "widening": true,
+	"joint rows": true, "joint test": true, "joint moves": true, "row shifts": true, "widening": true,
 }
 
 // separatePossible says what does not go along with matrices of the signals' own, or that they are of another number of signals.

@@ -101,5 +101,5 @@ func (b *planner) lookedAt() (operator.Operator, error) {
 	if err != nil || centred == nil {
 		return b.Shared.Given, err
 	}
-	return centred.Matrix, nil
+	return centred.Operator, nil
 }

@@ -352,8 +352,8 @@ func (s *State) StartCalibration() {
 // startFurther makes the further entries what the signals' start says they are.
 func (s *State) startFurther() {
 	a, first := &s.all, s.P*s.N
-	for j, combination := range s.further.Combinations {
-		for k := range s.P {
+	for k := range s.P {
+		for j, combination := range s.further.Combinations(k) {
 			at := first + k*s.further.Extra + j
 			a.x[at], a.c[at] = 0, 0
 			for i, q := range combination {

@@ -72,6 +72,9 @@ func LoadThresholds(path string, m, p int) ([]float64, error) {
 			return nil, a.fault("the threshold of %s is %g, expected a finite number", placeOf(j, a.Shape), v)
 		}
 	}
+	if m == 0 {
+		return a.Data, nil
+	}
 	given, err := a.ofReadings("thresholds", m, p)
 	if err != nil || len(given) == m*p {
 		return given, err

@@ -42,7 +42,7 @@ func OfMatrix(w operator.Operator, spectrum bool, threads int) (Matrix, error) {
 			return m, err
 		}
 		if centred != nil {
-			seen = centred
+			seen = centred.Operator
 		}
 	}
 	m.Largest, m.Smallest, err = operator.Spectrum(seen, threads)

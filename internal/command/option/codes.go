@@ -113,7 +113,7 @@ func (c *Codes) CheckSize(m *Model) error {
 	return nil
 }
 
-// Load reads the file of --sign, if there is one, for m sensors and p signals.
+// Load reads the file of --sign, if there is one, for m sensors and p signals; for theory, which has none, m is 0, and all numbers of the file are taken.
 func (c *Codes) Load(m, p int) (err error) {
 	if c.sign.file == "" {
 		return nil

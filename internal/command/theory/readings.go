@@ -53,10 +53,11 @@ func (t *theory) takeReadings(flags *pflag.FlagSet) error {
 		return console.Usage("--z-mean is for codes, signs, counts and noise at the reading: without them it changes nothing")
 	case !t.reads():
 		return nil
-	case t.codes.File() != "":
-		return console.Usage("--sign %s: signs are predicted about one threshold: give a number", t.codes.File())
 	}
-	return t.codes.CheckSize(&t.truth)
+	if err := t.codes.CheckSize(&t.truth); err != nil {
+		return err
+	}
+	return t.codes.Load(0, 0)
 }
 
 // reads reports whether sensors make something else of (z + ε)/s than a reading.
