@@ -1,13 +1,13 @@
 """Images through a trained decoder: its own and real sandals, from 100, 150 and 250 sensors with unknown gains.
 
-    python experiments/decoder/decoder.py DECODER.npz [-o images.png] [--csv images.csv] [--seed 1]
+    python experiments/decoder/decoder.py DECODER [-o images.png] [--csv images.csv] [--seed 1]
 
-DECODER.npz has W1, b1, W2, b2 of a decoder of Fashion-MNIST (20 latents, 400 ReLUs, 784 sigmoids), as the one of github.com/sphinxteam/tramp (MIT licence). The
-sandals are those of calamp demo. Ten images a problem, gains within a factor of 3, Δ = 1e-6; latents and slack are learned. CALAMP is the command.
+DECODER is the file of weights that README.md names, or a .npz with W1, b1, W2, b2 of a decoder of Fashion-MNIST (20 latents, 400 ReLUs, 784 sigmoids). The sandals are those of calamp demo. Ten images a problem, gains within a factor of 3, Δ = 1e-6; latents and slack are learned. CALAMP is the command.
 """
 
 import argparse
 import csv
+import hashlib
 import json
 import os
 import pathlib
@@ -23,6 +23,21 @@ import pictures
 IMAGES, RANGE, NOISE, SHOWN = 10, (3**-0.5, 3**0.5), 1e-6, 6
 CALAMP = os.environ.get("CALAMP", "calamp")
 COLUMNS = ["images", "prior", "sensors", "exit", "status", "warnings", "nmse", "pixels_inside", "s_inside", "slack", "iterations"]
+
+
+# SHA-256 of the file of README.md, and where its arrays are (HDF5 keeps them as they are; W transposed).
+KNOWN = "1028a1c730cae5a2f9b0abe80fafcd5039f018141f6b75bf3926f3ddd3566b4a"
+ARRAYS = {"W1": (1337200, (20, 400)), "b1": (1333184, (400,)), "W2": (1371248, (400, 784)), "b2": (2625648, (784,))}
+
+
+def weights(path):
+    """W1, b1, W2, b2 of the decoder."""
+    if path.endswith(".npz"):
+        return dict(np.load(path))
+    data = pathlib.Path(path).read_bytes()
+    if hashlib.sha256(data).hexdigest() != KNOWN:
+        sys.exit(f"{path}: SHA-256 is {hashlib.sha256(data).hexdigest()}, expected {KNOWN}")
+    return {name: np.frombuffer(data, "<f4", np.prod(shape), at).reshape(shape).T for name, (at, shape) in ARRAYS.items()}
 
 
 def calamp(*args):
@@ -76,10 +91,10 @@ def main():
     shown = {}
     with tempfile.TemporaryDirectory() as name, open(args.csv, "w", newline="") as file:
         folder = pathlib.Path(name)
-        decoder = dict(np.load(args.decoder))
+        decoder = weights(args.decoder)
         network = folder / "N.npz"
         np.savez(network, **decoder | {"activation1": "relu", "activation2": "sigmoid"})
-        table = csv.DictWriter(file, COLUMNS)
+        table = csv.DictWriter(file, COLUMNS, lineterminator="\n")
         table.writeheader()
         for kind, X in images(folder, decoder, np.random.default_rng(args.seed)).items():
             for sensors in args.sensors:

@@ -71,7 +71,7 @@ def run(seed):
     noisy = clean + 0.01 * np.sqrt(np.mean(clean**2)) * rng.standard_normal(len(clean))
     Y = noisy / s[sensors]
 
-    known = dict(s_range=(0.999999, 1.000001), noise_var="auto", density="auto", signal_mean="auto", signal_var="auto", faulty="off", outliers="off", max_iter=150)
+    known = dict(s_range=(0.999999, 1.000001), noise_var="auto", density="auto", signal_mean="auto", signal_var="auto", faulty="off", outliers="off")
     filtered = stripe_filter(Y.reshape(ANGLES, DETECTORS)).ravel()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", calamp.CalampWarning)
