@@ -2,8 +2,12 @@ package channel
 
 import (
 	"math"
+	"math/rand/v2"
+	"slices"
 	"testing"
 
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
 	"pgregory.net/rapid"
 )
 
@@ -236,4 +240,64 @@ func TestCorrelatedOutputWithoutEachReading(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestInverseOfAllReadings compares a sensor some of whose readings are missing by the inverse of all of them, and by a factorisation of what is there.
+func TestInverseOfAllReadings(t *testing.T) {
+	const p = 7
+	rng := rand.New(rand.NewPCG(1, 36))
+	c := Gain{Prior: Uniform(0.7, 1.3), NoiseVar: 0.1}
+	for _, missing := range [][]int{nil, {2}, {0, 3, 6}} {
+		var found [2]*Sensor
+		root := mat.NewDense(p, p, nil)
+		root.Apply(func(int, int, float64) float64 { return rng.NormFloat64() }, root)
+		var v mat.SymDense
+		v.SymOuterK(1, root)
+		y, omega := make([]float64, p), make([]float64, p)
+		for k := range p {
+			y[k], omega[k] = rng.NormFloat64(), rng.NormFloat64()
+		}
+		for _, k := range missing {
+			y[k] = math.NaN()
+		}
+		for i := range found {
+			s := NewSensor(c, p)
+			found[i] = s
+			s.Without = make([]float64, p)
+			copy(s.Y, y)
+			copy(s.Omega, omega)
+			for k := range p {
+				for l := range p {
+					s.V[k*p+l] = v.At(k, l)
+				}
+			}
+			if i > 0 {
+				s.Inverse = func(dst []float64, noise float64) float64 {
+					d := mat.NewSymDense(p, slices.Clone(s.V))
+					for k := range p {
+						d.SetSym(k, k, d.At(k, k)+noise)
+					}
+					var factor mat.Cholesky
+					var inverse mat.SymDense
+					factor.Factorize(d)
+					if err := factor.InverseTo(&inverse); err != nil {
+						t.Fatal(err)
+					}
+					for k := range p {
+						for l := range p {
+							dst[k*p+l] = inverse.At(k, l)
+						}
+					}
+					return factor.LogDet()
+				}
+			}
+			c.OutputCorrelated(s)
+		}
+		a, b := found[0], found[1]
+		for _, v := range [][2][]float64{{{a.LogZ}, {b.LogZ}}, {a.G, b.G}, {a.DG, b.DG}, {a.Without, b.Without}, {a.Stats, b.Stats}} {
+			if !floats.EqualApprox(v[0], v[1], 1e-11) {
+				t.Errorf("without %v: %v by all readings, %v by a factorisation", missing, v[1], v[0])
+			}
+		}
+	}
 }

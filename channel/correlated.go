@@ -38,6 +38,9 @@ type Sensor struct {
 	Y, Omega []float64 // P; NaN in Y is a missing reading
 	V        []float64 // P×P, covariance of z before the reading
 
+	// Inverse writes (V+Δ)⁻¹ for a noise Δ where that takes less than a factorisation, and returns log det (V+Δ); nil elsewhere.
+	Inverse func(dst []float64, noise float64) (logDet float64)
+
 	G  []float64 // P, out
 	DG []float64 // P×P, out, negative semidefinite where Z_out is log-concave; nil where it is not asked for, and with it D⁻¹
 
@@ -63,6 +66,7 @@ type inner struct {
 	present          []int
 	stats, moments   []float64 // of the sensor without each of its readings
 	factor, inverse  []float64 // of D, and D⁻¹
+	whole            []float64 // that of all readings (see [Sensor.Inverse])
 	y, omega, dy, dw []float64
 	logDet           float64 // of 2πD
 }
@@ -86,6 +90,9 @@ func (in *inner) invert(s *Sensor, noise, gain float64) (ok bool) {
 	if in.logDet = 0; n == 0 {
 		return false
 	}
+	if s.Inverse != nil && n > p/2 {
+		return in.reduce(s, noise)
+	}
 	in.factor = in.factor[:0]
 	for i, k := range in.present {
 		for _, l := range in.present {
@@ -108,6 +115,62 @@ func (in *inner) invert(s *Sensor, noise, gain float64) (ok bool) {
 	}
 	in.logDet = cholesky.LogDet(in.factor, n) + float64(n)*math.Log(2*math.Pi)
 	return true
+}
+
+// reduce is invert by the inverse A of all readings: what is left of it where some are missing (m) is that of the others (p),
+//
+//	(D_pp)⁻¹ = A_pp - A_pm (A_mm)⁻¹ A_mp,   det D_pp = det D det A_mm.
+func (in *inner) reduce(s *Sensor, noise float64) (ok bool) {
+	p, n := len(s.Y), len(in.present)
+	in.whole = slices.Grow(in.whole[:0], p*p)[:p*p]
+	in.logDet = s.Inverse(in.whole, noise) + float64(n)*math.Log(2*math.Pi)
+	in.inverse = in.inverse[:0]
+	for _, k := range in.present {
+		for _, l := range in.present {
+			in.inverse = append(in.inverse, in.whole[k*p+l])
+		}
+	}
+	if missing := absent(s); len(missing) > 0 {
+		in.factor = in.factor[:0]
+		for _, k := range missing {
+			for _, l := range missing {
+				in.factor = append(in.factor, in.whole[k*p+l])
+			}
+		}
+		if !cholesky.Factor(in.factor, len(missing)) {
+			in.present, in.y, in.omega = in.present[:0], in.y[:0], in.omega[:0]
+			return false
+		}
+		in.logDet += cholesky.LogDet(in.factor, len(missing))
+		column := make([]float64, len(missing))
+		for j, l := range in.present {
+			for i, k := range missing {
+				column[i] = in.whole[k*p+l]
+			}
+			cholesky.Solve(in.factor, column)
+			for i, k := range in.present {
+				for a, m := range missing {
+					in.inverse[i*n+j] -= in.whole[k*p+m] * column[a]
+				}
+			}
+		}
+	}
+	in.dy, in.dw = in.dy[:0], in.dw[:0]
+	for i := range n {
+		row := in.inverse[i*n : (i+1)*n]
+		in.dy, in.dw = append(in.dy, cholesky.Dot(row, in.y)), append(in.dw, cholesky.Dot(row, in.omega))
+	}
+	return true
+}
+
+// absent are the readings of s that are missing.
+func absent(s *Sensor) (missing []int) {
+	for k, y := range s.Y {
+		if math.IsNaN(y) {
+			missing = append(missing, k)
+		}
+	}
+	return missing
 }
 
 // Correlates implements [Correlated].

@@ -495,8 +495,21 @@ func (e *jointRows) present(s *channel.Sensor, mu int, y []float64) {
 	for j, k := range e.covariance {
 		s.V[j] = e.sizes[mu] * k
 	}
+	even := true
 	for k := range p {
-		s.V[k*p+k] += excessOf(e.excess, from+k)
+		excess := excessOf(e.excess, from+k)
+		s.V[k*p+k] += excess
+		even = even && excess == excessOf(e.excess, from)
+	}
+	if s.Inverse = nil; even {
+		s.Inverse = func(dst []float64, noise float64) (logDet float64) {
+			noise += excessOf(e.excess, from)
+			for _, kappa := range e.shape.Values {
+				logDet += math.Log(e.sizes[mu]*kappa + noise)
+			}
+			e.shape.Of(dst, func(kappa float64) float64 { return 1 / (e.sizes[mu]*kappa + noise) })
+			return logDet
+		}
 	}
 }
 

@@ -249,11 +249,11 @@ func symmetric(a []float64, p int) {
 }
 
 // Matrix writes the shape itself (P×P), and Inverse its inverse.
-func (s *Shape) Matrix(dst []float64)  { s.of(dst, func(v float64) float64 { return v }) }
-func (s *Shape) Inverse(dst []float64) { s.of(dst, func(v float64) float64 { return 1 / v }) }
+func (s *Shape) Matrix(dst []float64)  { s.Of(dst, func(v float64) float64 { return v }) }
+func (s *Shape) Inverse(dst []float64) { s.Of(dst, func(v float64) float64 { return 1 / v }) }
 
-// of writes Q f(Λ) Qᵀ.
-func (s *Shape) of(dst []float64, f func(float64) float64) {
+// Of writes Q f(Λ) Qᵀ.
+func (s *Shape) Of(dst []float64, f func(float64) float64) {
 	if s.Span != nil {
 		s.ofSpan(dst, f)
 		return
@@ -326,7 +326,7 @@ func (s *Shape) Own() (vectors dense.Matrix, at []int) {
 	return vectors, at
 }
 
-// ofSpan is of where all that is outside of the span has one value: Q f(Λ) Qᵀ = f₀ I + Σ (f-f₀) q qᵀ over the others.
+// ofSpan is Of where all that is outside of the span has one value: Q f(Λ) Qᵀ = f₀ I + Σ (f-f₀) q qᵀ over the others.
 func (s *Shape) ofSpan(dst []float64, f func(float64) float64) {
 	vectors, at := s.Own()
 	a := dense.New(len(at), len(at))
