@@ -557,3 +557,42 @@ func TestJointRowsWithoutMeansAreTheSame(t *testing.T) {
 		t.Errorf("the evidence differs by %.3g", off)
 	}
 }
+
+// TestFewRowsOfManySignals has snapshots of a small array: eight rows of 500 signals and 32 sensors. Rows that are not there are mixtures of those that are, in eight directions, at first, and a covariance of these directions made them likely.
+func TestFewRowsOfManySignals(t *testing.T) {
+	const n, m, p, there, noise = 200, 32, 500, 8, 1e-6
+	rng := rand.New(rand.NewPCG(2, 37))
+	raw := make([]float64, m*n)
+	for i := range raw {
+		raw[i] = rng.NormFloat64() / math.Sqrt(n)
+	}
+	x := mat.NewDense(n, p, nil)
+	for _, i := range rng.Perm(n)[:there] {
+		for k := range p {
+			x.Set(i, k, rng.NormFloat64())
+		}
+	}
+	w, err := operator.NewDense(m, n, raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var y mat.Dense
+	y.Mul(mat.NewDense(m, n, raw), x)
+	s := make([]float64, m)
+	for mu := range s {
+		s[mu] = 0.7 + 0.6*rng.Float64()
+		for k := range p {
+			y.Set(mu, k, (y.At(mu, k)+math.Sqrt(noise)*rng.NormFloat64())/s[mu])
+		}
+	}
+	problem := &calamp.Problem{W: w, Y: &y, Prior: prior.GaussBernoulli{Density: there / float64(n), SignalVar: 1}, Channel: channel.Gain{Prior: channel.Uniform(0.7, 1.3), NoiseVar: noise}}
+	opt := &calamp.Options{Joint: solver.JointOn}
+	opt.MaxIter = 150
+	r, err := calamp.Solve(t.Context(), problem, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if nmse := r.Score(calamp.Truth{X: x, S: s}).XMSEScaled / meanSquareOf(x); r.Status != calamp.Converged || !(nmse < 20*noise) {
+		t.Errorf("%v after %d iterations with an NMSE of %.3g, expected convergence and less than %g", r.Status, r.Iterations, nmse, 20*noise)
+	}
+}

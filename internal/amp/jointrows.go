@@ -668,6 +668,7 @@ func (e *jointRows) After(s *Solver, l *Line) Verdict {
 		s.limit = s.Iterations
 		return Unfinished
 	}
+	e.learns.Round = l.Index < firstRefit
 	e.refit()
 	if !e.asked && e.calibration != nil && e.columns == 1 {
 		if e.look(s) {

@@ -9,8 +9,10 @@ import (
 	"gonum.org/v1/gonum/floats"
 )
 
-// Learns says which hyperparameters are learned; R always is.
-type Learns struct{ Density, Mean bool }
+// Learns says which hyperparameters are learned; R always is, and while it is to be round its trace alone, where there are fewer rows than signals: rows that are not there are
+// mixtures of those that are at first, in as few directions, and an R of these directions makes them likely. Of 12 problems of 500 signals, 32 sensors and eight rows, all given, four diverged and three did not
+// converge, with up to 62 rows, six of them with errors of 32 to 79 %; with a round R in the first iterations all have 7 to 10 times the noise, and nine converge.
+type Learns struct{ Density, Mean, Round bool }
 
 const (
 	// A density is kept away from 0 and 1, from where expectation–maximisation never comes back.
@@ -59,7 +61,11 @@ func (r *Rows) Refit(learns Learns, step float64) (change float64) {
 		covariance[len(covariance)-1] = outside / r.count
 	}
 	values := r.count * float64(r.Columns) // that each entry of R is estimated from
-	r.Span.shrink(covariance, p, r.effective()*float64(r.Columns), r.score)
+	if learns.Round && r.count < float64(p) {
+		r.Span.Times(covariance, p, r.Span.trace(covariance, p)/float64(p))
+	} else {
+		r.Span.shrink(covariance, p, r.effective()*float64(r.Columns), r.score)
+	}
 	if r.Columns > 1 { // up to rounding it is
 		r.Span.Circular(covariance, p)
 	}
