@@ -74,11 +74,22 @@ func (c jointCase) draw(t testing.TB, seed uint64) (*operator.Dense, *mat.Dense,
 
 func (c jointCase) solve(t testing.TB, seed uint64) (*calamp.Result, calamp.Truth) {
 	t.Helper()
+	problem, opt, truth := c.problem(t, seed)
+	res, err := calamp.Solve(t.Context(), problem, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res, truth
+}
+
+// problem is what is solved, and how.
+func (c jointCase) problem(t testing.TB, seed uint64) (problem *calamp.Problem, opt *calamp.Options, truth calamp.Truth) {
+	t.Helper()
 	w, y, truth := c.draw(t, seed)
 	signal := prior.GaussBernoulli{Density: c.density, SignalVar: 1}
 	gain := channel.Gain{Prior: channel.Uniform(0.7, 1.3), NoiseVar: c.noise}
-	problem := &calamp.Problem{W: w, Y: y, Prior: signal, Channel: gain}
-	opt := &calamp.Options{Joint: c.joint}
+	problem = &calamp.Problem{W: w, Y: y, Prior: signal, Channel: gain}
+	opt = &calamp.Options{Joint: c.joint}
 	opt.MaxIter = c.maxIter
 	if !c.given {
 		signal = prior.GaussBernoulli{Density: math.NaN(), SignalMean: math.NaN(), SignalVar: math.NaN()}
@@ -94,11 +105,7 @@ func (c jointCase) solve(t testing.TB, seed uint64) (*calamp.Result, calamp.Trut
 		}
 		opt.Learn, opt.Outliers, opt.Retry = calamp.Learn{Noise: true, Range: true}, calamp.Outliers{Look: true}, c.maxIter == 0
 	}
-	res, err := calamp.Solve(t.Context(), problem, opt)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return res, truth
+	return problem, opt, truth
 }
 
 // covered are the parts of the s, and of the entries that are not zero, within their 95 % intervals, at the best common scale.
