@@ -18,7 +18,7 @@ import types
 import numpy as np
 
 M, N, P, NOISE = 80, 100, 10, 1e-4
-ROUNDS, SAMPLES, SPREAD = 6, 3, 0.2
+ROUNDS, SAMPLES, SPREAD = 15, 4, 0.2
 
 
 def problem(smooth, seed):
