@@ -668,7 +668,7 @@ func (e *jointRows) After(s *Solver, l *Line) Verdict {
 		s.limit = s.Iterations
 		return Unfinished
 	}
-	e.learns.Round = l.Index < firstRefit
+	e.learns.Round = l.Index < firstRefit && e.means == nil // sixty scenes behind masks diverged with it, in one of two draws
 	e.refit()
 	if !e.asked && e.calibration != nil && e.columns == 1 {
 		if e.look(s) {
