@@ -21,6 +21,12 @@ func eachProblem(t *testing.T, seed uint64, own bool) (*calamp.Problem, calamp.T
 		M: 200, N: 300, P: 8, NoiseVar: 1e-6,
 		Signal: prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, Gain: channel.Uniform(0.7, 1.4),
 	}
+	return ofEach(t, te, seed, own)
+}
+
+// ofEach is a problem of a teacher, with a matrix for every signal, or with one for all.
+func ofEach(t *testing.T, te teacher.Teacher, seed uint64, own bool) (*calamp.Problem, calamp.Truth) {
+	t.Helper()
 	matrices := make([]operator.Operator, te.P)
 	for k := range matrices {
 		from := seed
@@ -101,23 +107,8 @@ func TestMasksOfEach(t *testing.T) {
 		M: 100, N: 150, P: 4, NoiseVar: 1e-4, Matrix: teacher.Ensemble{Kind: "binary"},
 		Signal: prior.GaussBernoulli{Density: 0.15, SignalMean: 1, SignalVar: 0.3}, Gain: channel.Uniform(0.7, 1.3),
 	}
-	matrices := make([]operator.Operator, te.P)
-	for k := range matrices {
-		w, err := te.DrawMatrix(uint64(k))
-		if err != nil {
-			t.Fatal(err)
-		}
-		matrices[k] = w
-	}
-	w, err := operator.NewEach(matrices, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	y, truth, err := te.Readings(w, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	res, err := calamp.Solve(context.Background(), &calamp.Problem{W: w, Y: y, Prior: te.Signal, Channel: channel.Gain{Prior: te.Gain, NoiseVar: te.NoiseVar}}, nil)
+	p, truth := ofEach(t, te, 1, true)
+	res, err := calamp.Solve(context.Background(), p, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -206,38 +206,37 @@ func RemoveMeans(op Operator, memory int64) (*Centred, error) {
 func removeEach(matrices []Operator, of []int, memory int64) (*Centred, error) {
 	var taken means
 	borders := make([]*border, len(matrices))
-	for _, again := range []bool{false, true} { // first which are too large
-		for j, w := range matrices {
-			table, ok := w.(Matrix)
-			if !ok {
-				return nil, nil
-			}
-			if borders[j] != nil && borders[j].taken() == taken {
-				continue
-			}
-			var err error
-			if borders[j], err = newBorder(table, taken); err != nil {
-				return nil, err
-			}
-			if again && borders[j].taken() != taken {
-				return nil, nil // nothing is left of one without its means
-			}
+	for j, w := range matrices {
+		table, ok := w.(Matrix)
+		if !ok {
+			return nil, nil
 		}
-		for _, b := range borders {
-			taken.rows, taken.columns = taken.rows || b.rows != nil, taken.columns || b.columns != nil
+		var err error
+		if borders[j], err = newBorder(table, means{}); err != nil {
+			return nil, err
 		}
+		own := borders[j].taken()
+		taken.rows, taken.columns = taken.rows || own.rows, taken.columns || own.columns
 	}
 	if taken == (means{}) {
 		return nil, nil
 	}
-	c := &Centred{Extra: borders[0].extra(), of: of}
+	c := &Centred{of: of}
 	changed := make([]Operator, len(matrices))
 	for j, b := range borders {
 		var err error
+		if b.taken() != taken {
+			if b, err = newBorder(b.w, taken); err != nil {
+				return nil, err
+			}
+		}
+		if b.taken() != taken { // nothing is left of it without its means
+			return nil, nil
+		}
 		if changed[j], err = b.bordered(memory / int64(len(matrices))); err != nil {
 			return nil, err
 		}
-		c.borders = append(c.borders, b.further())
+		c.Extra, c.borders = b.extra(), append(c.borders, b.further())
 	}
 	var err error
 	c.Operator, err = NewEach(changed, of)
