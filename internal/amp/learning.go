@@ -277,7 +277,11 @@ func (l *Learning) Report(s *Solver) {
 	if wide := channel.AsFarAsKnown(known, e.Stats, e.outOfOrder(), most*most); wide != known {
 		l.Blurred = true
 		e.adoptCalibration(wide)
-		wide.Posteriors(e.S, e.SVar, e.Stats)
+		mean := make([]float64, e.M)
+		wide.Posteriors(mean, e.SVar, e.Stats)
+		for mu, s := range e.S {
+			e.SVar[mu] += (mean[mu] - s) * (mean[mu] - s) // the gains stay those of the signals
+		}
 	}
 }
 

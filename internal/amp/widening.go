@@ -8,7 +8,6 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
 )
@@ -68,22 +67,12 @@ func (w *widening) Report(s *Solver) {
 		return
 	}
 	before := e.meanSquareOf(e.SVar)
-	_, most := channel.Typical(e.calibration)
-	switch known := e.offsets(); {
-	case known != nil:
-		known.Carry(e.Stats, 1/w.factor, 1) // what is said of offsets, too
+	e.calibration.Carry(e.Stats, 1/w.factor, 1) // what is said of offsets or phases, too
+	if known := e.offsets(); known != nil {
 		known.Posteriors(e.S, e.SVar, e.Stats)
 		known.Offsets(e.O, e.OVar, e.Stats)
-	case e.columns == 2:
-		e.calibration.Carry(e.Stats, 1/w.factor, 1) // what is said of amplitude and phase
-		e.calibration.Posteriors(make([]float64, e.M), e.SVar, e.Stats)
-	default:
-		for mu, v := range e.SVar {
-			if v < most {
-				e.SVar[mu] = 1 / (1/most + (1/v-1/most)/w.factor)
-				e.calibration.SetNormal(e.Of(e.Stats, mu), e.S[mu], e.SVar[mu])
-			}
-		}
+	} else {
+		e.calibration.Posteriors(make([]float64, e.M), e.SVar, e.Stats) // the gains stay those of the signals
 	}
 	noise := e.meanNoise()
 	factor := (noise + e.meanSquareOf(e.SVar)) / (noise + before)
