@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/calamp/calamp/internal/amp"
+	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/solver"
 )
 
@@ -82,6 +83,9 @@ func (r *Result) covarianceInWords() string {
 	}
 	if r.ownSlab {
 		words += ", with the distribution of the prior"
+	}
+	if _, is := r.Prior.(prior.Groups); is {
+		words += "; densities and sizes are by group of entries"
 	}
 	if r.rowSizes > 0 {
 		words += fmt.Sprintf("; entries differ in size, by a gamma distribution of shape %.2g", r.rowSizes)

@@ -149,6 +149,7 @@ func TestJointRowsRefuse(t *testing.T) {
 		says    string
 	}{
 		{real(y, prior.Mixture{Components: []prior.Component{{Weight: 0.1, Var: 0.5}, {Weight: 0.1, Var: 2}}, Learn: true}, gain), calamp.Options{}, "one slab"},
+		{real(y, unlikeGroups(t, c.n), gain), calamp.Options{}, "mean of 0"},
 		{real(single, sparse, gain), calamp.Options{}, "one signal"},
 		{real(y, sparse, clipped), calamp.Options{}, "clipped"},
 		{real(y, sparse, channel.Offset{Prior: channel.OffsetPrior{Gain: gain.Prior, SD: 0.1}, NoiseVar: 1e-5}), calamp.Options{}, "offsets"},

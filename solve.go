@@ -359,6 +359,11 @@ func (r *run) result(d *diagnosis.Run) *Result {
 		if asked, ok := r.problem.Prior.(prior.Slabbed); ok { // with what the rows have learned
 			res.Prior = model.Prior.(prior.Slabbed).Learning(asked.Learned())
 		}
+		if asked, ok := r.problem.Prior.(prior.Groups); ok {
+			groups := model.Prior.(prior.Groups)
+			groups.Learn, groups.Shared = asked.Learn, asked.Shared
+			res.Prior = groups
+		}
 		res.SignalCov, res.Support = signalCov(q.Cov, s.P, s.Columns()), slices.Clone(support)
 		res.SignalCov.Scale(q.MeanSize(), res.SignalCov)
 		res.rowSizes, res.ownSlab = q.Sizes, r.solver.OwnSlab()

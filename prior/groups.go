@@ -339,8 +339,8 @@ func (g Groups) Average(values []float64) (mean GaussBernoulli) {
 	return mean
 }
 
-// families lists the groups that share what is learned.
-func (g Groups) families() (list [][]int) {
+// Families lists the groups that share what is learned.
+func (g Groups) Families() (list [][]int) {
 	if g.Shared == nil {
 		for j := range g.kinds {
 			list = append(list, []int{j})
@@ -368,7 +368,7 @@ const groupBallast = 1
 func (g Groups) Refit(lambda, sigma []float64, step float64) (next Learner, change float64) {
 	g.checkWhole(lambda)
 	to := g.with(slices.Clone(g.kinds))
-	for _, family := range g.families() {
+	for _, family := range g.Families() {
 		var samples []sample
 		for _, j := range family {
 			f := g.gather(j, lambda, sigma)

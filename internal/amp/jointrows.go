@@ -99,10 +99,11 @@ func newJointDamper() *Damper {
 	return &Damper{adaptive: true, now: jointDamping, floor: jointDamping, previous: math.Inf(1), restarts: mostRestarts, beyondDrift: true}
 }
 
-func newJointRows(s *State, start prior.GaussBernoulli, learns joint.Learns, exact bool) *jointRows {
+func newJointRows(s *State, start prior.GaussBernoulli, groups *joint.Groups, learns joint.Learns, exact bool) *jointRows {
 	p := s.P
 	e := &jointRows{State: s, learns: learns, exact: exact}
 	e.rows = joint.NewRows(s.N, p, s.Threads, joint.Isotropic(p, start.Density, start.SignalMean, start.SignalVar))
+	e.rows.Prior.Groups = groups
 	if e.rows.Columns = s.columns; s.excess == nil && s.further.Extra == 0 {
 		e.rows.Within(joint.NewSpan(s.Y, p, s.columns)) // none where a reading is missing
 	}
@@ -850,9 +851,12 @@ func (e *jointRows) cut() {
 
 // adopt makes the model's prior what the rows' is for one entry of a signal, whatever the others are: what diagnosis and theory know.
 func (e *jointRows) adopt() {
-	p := withColumns(entryOf(&e.rows.Prior), e.columns)
-	if e.rows.Separable() {
+	var p prior.Prior = withColumns(entryOf(&e.rows.Prior), e.columns)
+	switch groups, is := groupsOf(e.model.Prior); {
+	case e.rows.Separable():
 		p = withDensity(e.slab, e.rows.Prior.Density)
+	case is:
+		p = withGroups(groups, &e.rows.Prior)
 	}
 	e.Adopt(Model{p, e.model.Channel})
 }
@@ -1052,9 +1056,11 @@ func (p *JointTest) look(s *Solver) Verdict {
 }
 
 // jointGain is that of the present fields, see [joint.Gain].
-func (s *State) jointGain(sigma []float64) float64 {
-	mean, variance, density := s.perSignal()
-	return joint.Gain(s.N, s.P, s.columns, s.Lambda, sigma, mean, variance, density)
+func (s *State) jointGain(sigma []float64) (gain float64) {
+	for _, a := range s.eachGroup(sigma) {
+		gain += joint.Gain(a.n, s.P, s.columns, a.lambda, a.sigma, a.mean, a.variance, a.density)
+	}
+	return gain
 }
 
 // OwnRows is the number of entries that are there in some signals only, by the fields of rows that are taken together (see [joint.Own]), and of those that are there.
@@ -1064,13 +1070,14 @@ func (s *Solver) OwnRows() (own int, there float64) {
 		return 0, 0
 	}
 	e.place()
-	mean, variance, density := s.State.perSignal()
-	return joint.Own(e.N, e.P, e.columns, e.Lambda, e.Sigma, mean, variance, density), sum(e.rows.Support)
+	for _, a := range s.State.eachGroup(e.Sigma) {
+		own += joint.Own(a.n, e.P, e.columns, a.lambda, a.sigma, a.mean, a.variance, a.density)
+	}
+	return own, sum(e.rows.Support)
 }
 
-// perSignal is what the model says of an entry of each signal that is not zero, and its density.
-func (s *State) perSignal() (mean, variance []float64, density float64) {
-	g, _ := partOf(s.model.Prior)
+// perSignal is what an entry of the distribution g is in each signal, where it is not zero.
+func (s *State) perSignal(g prior.GaussBernoulli) (mean, variance []float64) {
 	mean, variance = make([]float64, s.P), make([]float64, s.P)
 	for k := range mean {
 		mean[k], variance[k] = g.SignalMean, g.SignalVar
@@ -1079,7 +1086,7 @@ func (s *State) perSignal() (mean, variance []float64, density float64) {
 			variance[k] *= s.Amplitude[k] * s.Amplitude[k]
 		}
 	}
-	return mean, variance, g.Density
+	return mean, variance
 }
 
 // JointGain is the logarithm of how much likelier the fields are if signals belong together, as far as their support says it. It is 0 where that was not asked.
@@ -1100,7 +1107,7 @@ func (s *Solver) JointGain() float64 {
 // HasSlab reports whether each entry is zero or Gaussian.
 func HasSlab(p prior.Prior) bool {
 	switch p.(type) {
-	case prior.NonNegative, prior.Laplace, prior.Mixture:
+	case prior.NonNegative, prior.Laplace, prior.Mixture, prior.Varied:
 		return false
 	}
 	_, ok := partOf(p)
@@ -1119,6 +1126,8 @@ func partOf(p prior.Prior) (g prior.GaussBernoulli, ok bool) {
 		return p.AsOne(), !p.Learn // one that is learned is of entries that are small in place of zero
 	case interface{ GaussBernoulliPrior() prior.GaussBernoulli }:
 		return p.GaussBernoulliPrior(), true
+	case interface{ GroupsPrior() prior.Groups }:
+		return rowsOfGroups(p.GroupsPrior()), true
 	case interface {
 		ComplexPrior() prior.ComplexGaussBernoulli
 	}:
@@ -1189,6 +1198,8 @@ func (b *planner) jointPossible() error {
 		return errors.New("joint signals: there is one signal, and nothing that it could have in common with others; expected 2 or more")
 	case !known:
 		return fmt.Errorf("joint signals need a prior of a spike and one slab, and a %T is none; components of a mixture can be given, and not learned", b.Model.Prior)
+	case meansOfGroups(b.Model.Prior):
+		return errors.New("joint signals with groups have a mean of 0, or one that is learned")
 	case b.vector():
 		return errors.New("joint signals need AMP: vector AMP has one precision a signal")
 	case b.evidence():
@@ -1242,9 +1253,13 @@ func (b *planner) jointStart() (g prior.GaussBernoulli, learns joint.Learns) {
 }
 
 // learnsOf is what is learned of rows, of each entry of which p is the prior.
-func learnsOf(p prior.Prior) (learns joint.Learns) {
-	if l, ok := p.(prior.Slabbed); ok {
-		learns = joint.Learns{Density: l.Learned()&prior.Density != 0, Mean: l.Learned()&prior.SignalMean != 0}
+func learnsOf(p prior.Prior) joint.Learns {
+	var learned prior.Parameters
+	switch p := p.(type) {
+	case prior.Groups:
+		learned = p.Learn
+	case prior.Slabbed:
+		learned = p.Learned()
 	}
-	return learns
+	return joint.Learns{Density: learned&prior.Density != 0, Mean: learned&prior.SignalMean != 0, Size: learned&prior.SignalVar != 0}
 }

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/joint"
 	"github.com/calamp/calamp/internal/layers"
 	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
@@ -263,8 +264,13 @@ func (b *planner) build() (*Solver, error) {
 	}
 	rowsFrom, rowsLearn := b.jointStart()
 	slab := withDensity(b.Model.Prior, 1)
-	if b.joint() {
-		b.Model.Prior = withColumns(rowsFrom, prior.ColumnsOf(b.Model.Prior)) // the rows learn what is learned of it
+	var rowGroups *joint.Groups
+	if b.joint() { // the rows learn what is learned of the prior
+		if groups, is := groupsOf(b.Model.Prior); is {
+			rowGroups, b.Model.Prior = jointGroups(groups, rowsFrom), groups.GroupsPrior()
+		} else {
+			b.Model.Prior = withColumns(rowsFrom, prior.ColumnsOf(b.Model.Prior))
+		}
 	}
 	state := newState(b.W, b.centred, b.Model, b.P, b.Shared.rows(), Threads(b.Threads, b.m*b.n*b.P), b.plan.Has("unequal noise"))
 	if known, ok := state.calibration.(channel.Informed); ok {
@@ -324,7 +330,7 @@ func (b *planner) build() (*Solver, error) {
 		v.mixes = !fixed && b.Tol >= 0
 		return s, b.makeParts(s)
 	case b.joint():
-		rows := newJointRows(state, rowsFrom, rowsLearn, b.Variance != solver.Scalar)
+		rows := newJointRows(state, rowsFrom, rowGroups, rowsLearn, b.Variance != solver.Scalar)
 		rows.found, rows.slab = b.JointFound, slab
 		s.Iteration, s.Parts = rows, append(s.Parts, rows)
 	case b.full():

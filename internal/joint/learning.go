@@ -12,7 +12,7 @@ import (
 // Learns says which hyperparameters are learned; R always is, and while it is to be round its trace alone, where there are fewer rows than signals: rows that are not there are
 // mixtures of those that are at first, in as few directions, and an R of these directions makes them likely. Of 12 problems of 500 signals, 32 sensors and eight rows, all given, four diverged and three did not
 // converge, with up to 62 rows, six of them with errors of 32 to 79 %; with a round R in the first iterations all have 7 to 10 times the noise, and nine converge.
-type Learns struct{ Density, Mean, Round bool }
+type Learns struct{ Density, Mean, Size, Round bool }
 
 const (
 	// A density is kept away from 0 and 1, from where expectation–maximisation never comes back.
@@ -30,10 +30,10 @@ const (
 func (r *Rows) Refit(learns Learns, step float64) (change float64) {
 	p, q := r.P, &r.Prior
 	n := float64(r.N)
-	if learns.Density {
-		to := min(max(r.count/n, leastDensity), 1-leastDensity)
-		change = math.Abs(to-q.Density) / math.Sqrt(q.Density*(1-q.Density)/n+1/(n*n))
-		q.Density += step * (to - q.Density)
+	if q.Groups != nil {
+		change = r.refitGroups(learns, step)
+	} else if learns.Density {
+		q.Density, change = refitDensity(q.Density, r.count, n, step)
 	}
 	if !(r.count > leastDensity*n) || r.slabs != nil {
 		return change

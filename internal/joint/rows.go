@@ -22,6 +22,7 @@ type Prior struct {
 	Density float64   // ρ, in (0, 1]
 	Mean    []float64 // m, P
 	Cov     []float64 // R, P×P, positive semidefinite: of any rank; within a span as [Span.Len] says
+	Groups  *Groups   // of rows; nil where all have ρ, which is the mean of groups' else
 	Sizes   float64   // κ: rows have the covariances tR and no mean, t gamma-distributed with this shape; 0 where all have R (see [sizes])
 
 	span *Span
@@ -79,6 +80,7 @@ type Rows struct {
 	first, second     []float64
 	within            []float64 // P, Σ π/t S, in the basis of the latest Update
 	counts            []float64 // Σ π by size
+	seen, expected    []float64 // N, of the sizes of groups (see [Rows.scatter])
 
 	chunks []sums
 	run    func(chunk int)
@@ -116,7 +118,7 @@ func NewRows(n, p, threads int, prior Prior) *Rows {
 	of := func(count int) []float64 { return make([]float64, count) }
 	r.X, r.C, r.Sum, r.first, r.second, r.within = of(p*n), of(p*n), of(p*p), of(p), of(p*p), of(p)
 	r.counts = of(len(gridOfSizes))
-	for _, v := range []*[]float64{&r.Trace, &r.Support, &r.Weight, &r.LogMass, &r.Pull, &r.Square} {
+	for _, v := range []*[]float64{&r.Trace, &r.Support, &r.Weight, &r.LogMass, &r.Pull, &r.Square, &r.seen, &r.expected} {
 		*v = of(n)
 	}
 	r.chunks = make([]sums, (n+rowsOfChunk-1)/rowsOfChunk)
@@ -194,6 +196,8 @@ func (r *Rows) chunk(c int) {
 	n, p := min(rowsOfChunk, r.N-from), r.P
 	w := &r.chunks[c]
 	r.turnFields(w, from, n)
+	clear(r.seen[from : from+n])
+	clear(r.expected[from : from+n])
 	w.clear(len(r.basis.variance))
 	if r.sizes == nil {
 		r.posteriors(w, from, n)
@@ -215,9 +219,10 @@ func (r *Rows) chunk(c int) {
 	for k := range p {
 		xs, vs, cs := r.X[k*r.N+from:], r.C[k*r.N+from:], r.field.Centre[k*r.N+from:]
 		for i, pi := range r.Support[from : from+n] {
-			mean := cs[i] + xs[i]
+			t := r.Prior.size(from + i)
+			mean := cs[i] + math.Sqrt(t)*xs[i]
 			xs[i] = pi * mean
-			vs[i] = pi * (vs[i] + (1-pi)*mean*mean)
+			vs[i] = pi * (t*vs[i] + (1-pi)*mean*mean)
 			r.Trace[from+i] += vs[i]
 		}
 	}
@@ -229,11 +234,21 @@ func (r *Rows) chunk(c int) {
 	}
 }
 
-// turnFields sets the c and r of a chunk, which are zero outside of a span.
+// turnFields sets the c and r of a chunk, in the units of groups, which are zero outside of a span.
 func (r *Rows) turnFields(w *sums, from, n int) {
 	p, count := r.P, len(r.basis.variance)
 	dense.Product(dense.Of(w.centre, count, n), dense.Of(r.basis.from, count, p), r.columns(r.field.Centre, from, n))
 	dense.Product(dense.Of(w.onward, count, n), dense.Of(r.basis.to, p, count).T(), r.columns(r.field.Onward, from, n))
+	if r.Prior.Groups == nil {
+		return
+	}
+	for i := range n {
+		root := math.Sqrt(r.Prior.size(from + i))
+		for j := i; j < count*n; j += n {
+			w.centre[j] /= root
+			w.onward[j] *= root
+		}
+	}
 }
 
 // posteriors sets µ, S, π and the evidence of a chunk, in the coordinates u. The evidences of a row that is there, and of one that is zero, are
@@ -243,7 +258,7 @@ func (r *Rows) turnFields(w *sums, from, n int) {
 // or ½ Σ_k r_k (d_k r_k + 2m_k) and 0 for a tilt.
 func (r *Rows) posteriors(w *sums, from, n int) {
 	for i := range n {
-		a := r.field.Size[from+i]
+		a := r.precision(from + i)
 		there, zero, product := 0.0, 0.0, logProduct{value: 1}
 		for k, d := range r.basis.variance {
 			j := k*n + i
@@ -260,7 +275,7 @@ func (r *Rows) posteriors(w *sums, from, n int) {
 				there -= onward * (d*onward + 2*m)
 			}
 		}
-		r.Support[from+i], r.LogMass[from+i] = presence(r.Prior.Density, -0.5*(there+product.log()), -0.5*zero)
+		r.Support[from+i], r.LogMass[from+i] = presence(r.Prior.density(from+i), -0.5*(there+product.log()), -0.5*zero)
 		r.distances(w, from, i, n)
 	}
 }
@@ -281,7 +296,7 @@ func presence(density, there, zero float64) (pi, logMass float64) {
 
 // distances sets the sums of row i that tell estimates from fields: Σ⁻¹(λ-x̂) is a (c-x̂) + r.
 func (r *Rows) distances(w *sums, from, i, n int) {
-	a, pi := r.field.Size[from+i], r.Support[from+i]
+	a, pi := r.precision(from+i), r.Support[from+i]
 	var pull, variance, square float64
 	for k, times := range r.basis.times {
 		j := k*n + i
@@ -308,21 +323,23 @@ func (r *Rows) sum(w *sums, from, n int) {
 		w.count += pi
 		root, rest := math.Sqrt(pi), pi*(1-pi)
 		w.far(pi, r.basis.distance(w.mu[i:], w.s[i:], n))
+		r.scatter(from+i, pi, r.precision(from+i), 1, w.mu[i:], w.s[i:], n)
+		t := r.Prior.size(from + i)
 		for k := range count {
-			mu := w.mu[k*n+i]
+			mu, s := w.mu[k*n+i], w.s[k*n+i]
 			w.first[k] += pi * mu
-			w.inside[k] += pi * w.s[k*n+i]
+			w.within[k] += pi * s
+			w.inside[k] += pi * t * s
 			there = append(there, root*mu)
 		}
 		if rest > absent {
-			root = math.Sqrt(rest)
+			root = math.Sqrt(t * rest)
 			for k := range count {
 				doubted = append(doubted, root*w.mu[k*n+i])
 			}
 		}
 	}
 	w.scaled, w.doubted = there, doubted
-	copy(w.within, w.inside)
 }
 
 // distance is the square of the values of a row in all directions but the leading one. The values µ and their variances are so many apart.

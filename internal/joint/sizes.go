@@ -80,7 +80,7 @@ func (r *Rows) refitSizes() float64 {
 
 // evidences sets the logarithms of how much likelier row i of a chunk is if it is there with each size than if it is zero, and µ and S of each.
 func (r *Rows) evidences(w *sums, from, i, n int) {
-	count, a, one := len(r.basis.variance), r.field.Size[from+i], &w.one
+	count, a, one := len(r.basis.variance), r.precision(from+i), &w.one
 	if one.odds == nil {
 		of := func(count int) []float64 { return make([]float64, count*len(gridOfSizes)) }
 		one.odds, one.pi, one.mu, one.s = of(1), of(1), of(r.P), of(r.P)
@@ -109,13 +109,13 @@ func (r *Rows) posteriorsOfSizes(w *sums, from, n int) {
 			one.odds[j] += l
 		}
 		there, zero := floats.LogSumExp(one.odds), 0.0
-		if a := r.field.Size[from+i]; a > 0 {
+		if a := r.precision(from + i); a > 0 {
 			for k := range count {
 				h := a*w.centre[k*n+i] + w.onward[k*n+i]
 				zero += h * (h / a)
 			}
 		}
-		pi, mass := presence(r.Prior.Density, there-0.5*zero, -0.5*zero)
+		pi, mass := presence(r.Prior.density(from+i), there-0.5*zero, -0.5*zero)
 		r.Support[from+i], r.LogMass[from+i], r.Weight[from+i] = pi, mass, 0
 		for j, l := range one.odds {
 			one.pi[j] = math.Exp(l - there)
@@ -139,13 +139,13 @@ func (r *Rows) posteriorsOfSizes(w *sums, from, n int) {
 
 // sumOfSizes adds row i of a chunk up.
 func (r *Rows) sumOfSizes(w *sums, from, i, n int, pi float64) {
-	count, one := len(r.basis.variance), &w.one
+	count, one, size := len(r.basis.variance), &w.one, r.Prior.size(from+i)
 	w.count += pi
 	for k := range count {
-		w.inside[k] += pi * w.s[k*n+i]
+		w.inside[k] += pi * size * w.s[k*n+i]
 	}
 	if rest := pi * (1 - pi); rest > absent {
-		root := math.Sqrt(rest)
+		root := math.Sqrt(size * rest)
 		for k := range count {
 			w.doubted = append(w.doubted, root*w.mu[k*n+i])
 		}
@@ -158,7 +158,8 @@ func (r *Rows) sumOfSizes(w *sums, from, i, n int, pi float64) {
 		t := gridOfSizes[j]
 		w.counts[j] += q
 		w.far(q, r.basis.distance(one.mu[j*count:], one.s[j*count:], 1)/t)
-		root, rooted, apart := math.Sqrt(q), math.Sqrt(q/t), 0.0
+		r.scatter(from+i, q, r.precision(from+i), t, one.mu[j*count:], one.s[j*count:], 1)
+		root, rooted, apart := math.Sqrt(q*size), math.Sqrt(q/t), 0.0
 		for k, v := range one.mu[j*count : (j+1)*count] {
 			w.first[k] += q / t * v
 			w.within[k] += q / t * one.s[j*count+k]
@@ -192,7 +193,7 @@ func (r *Rows) spread(w *sums, from int) {
 
 // Sized is q with rows of sizes of that shape, of which its mean is a part of the covariance.
 func (q *Prior) Sized(shape float64) Prior {
-	s := Prior{Density: q.Density, Mean: make([]float64, len(q.Mean)), Cov: slices.Clone(q.Cov), Sizes: shape, span: q.span}
+	s := Prior{Density: q.Density, Mean: make([]float64, len(q.Mean)), Cov: slices.Clone(q.Cov), Groups: q.Groups, Sizes: shape, span: q.span}
 	mean := q.span.inside(q.Mean)
 	for k, m := range mean {
 		floats.AddScaled(s.Cov[k*len(mean):(k+1)*len(mean)], m, mean)
@@ -206,7 +207,7 @@ func (r *Rows) SizesGain() (gain, shape float64) {
 	for i, odds := 0, r.oddsOfSizes(&r.Prior); i < r.N; i++ {
 		rows[i] = odds[i*count+slices.Index(gridOfSizes, 1)]
 	}
-	before := evidence(rows, r.N, r.Prior.Density)
+	before := r.evidence(rows)
 	sized := r.Prior.Sized(0)
 	odds := r.oddsOfSizes(&sized)
 	gain = math.Inf(-1)
@@ -219,7 +220,7 @@ func (r *Rows) SizesGain() (gain, shape float64) {
 			}
 			rows[i] = floats.LogSumExp(sum)
 		}
-		if v := evidence(rows, r.N, r.Prior.Density) - before; v > gain {
+		if v := r.evidence(rows) - before; v > gain {
 			gain, shape = v, at
 		}
 	}
