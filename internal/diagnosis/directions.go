@@ -6,7 +6,9 @@ import (
 	"math"
 	"math/cmplx"
 	"slices"
+	"sync"
 
+	"gonum.org/v1/gonum/blas/cblas128"
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/calamp/calamp/channel"
@@ -46,13 +48,13 @@ func (r *Run) warnShifts() *Warning {
 		kappa = 0
 	}
 	count, example := 0, [2]int{}
-	strongest := list[0].at
+	strongest, near := list[0].at, sync.OnceValue(func() float64 { return nearest(columns) })
 	for j := range columns {
 		if j == strongest {
 			continue
 		}
 		ramp := between(columns[strongest], columns[j], r.state.Rows()/r.state.M)
-		if r.phasesAllow(kappa, ramp) && moves(columns, list, ramp, j-strongest, noise) {
+		if r.phasesAllow(kappa, ramp) && moves(columns, list, ramp, j-strongest, noise, near) {
 			if count++; count == 1 {
 				example = [2]int{strongest, j}
 			}
@@ -151,8 +153,8 @@ func (r *Run) phasesAllow(kappa float64, ramp []complex128) bool {
 }
 
 // moves reports whether every source is moved along the ramp from its column to another one, but for an energy that noise of this variance hides. Columns of a regular grid are the
-// same step apart, so that one is looked at first, for all sources before any other.
-func moves(columns [][]complex128, list []source, ramp []complex128, step int, noise float64) bool {
+// same step apart, so that one is looked at first, for all sources before any other; one that is [nearest] is not looked for any further.
+func moves(columns [][]complex128, list []source, ramp []complex128, step int, noise float64, near func() float64) bool {
 	n, most := len(columns), asLikely*noise
 	lost := make([]float64, len(list))
 	total := 0.0
@@ -162,7 +164,7 @@ func moves(columns [][]complex128, list []source, ramp []complex128, step int, n
 	}
 	share := most / float64(len(list))
 	for k, s := range list {
-		for i := 0; i < n && total > most && lost[k] > share; i++ {
+		for i := 0; i < n && total > most && lost[k] > max(share, near()*s.energy); i++ {
 			if other := s.lost(columns, ramp, i); other < lost[k] {
 				total += other - lost[k]
 				lost[k] = other
@@ -173,6 +175,17 @@ func moves(columns [][]complex128, list []source, ramp []complex128, step int, n
 		}
 	}
 	return total <= most
+}
+
+// nearest is sin² of half the least angle between two columns, of norm 1: what is nearer to a column than that has no nearer one.
+func nearest(columns [][]complex128) float64 {
+	cosine := 0.0
+	for i, a := range columns {
+		for _, b := range columns[:i] {
+			cosine = max(cosine, cmplx.Abs(cblas128.Dotc(cblas128.Vector{N: len(a), Data: a, Inc: 1}, cblas128.Vector{N: len(b), Data: b, Inc: 1})))
+		}
+	}
+	return (1 - cosine) / 2
 }
 
 // lost is the energy of a source that another column does not explain, where it is moved along the ramp.
