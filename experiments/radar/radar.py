@@ -33,8 +33,9 @@ KNOWN = {
 }
 
 LIGHT = 299792458.0  # m/s
-SUB_BANDS = 8  # for each degree
-FOCUS = slice(2, 6)  # cosines along the pulses that objects hide; the first two are the constant and, nearly, the slope
+SUB_BANDS = 8  # for each degree: an echo at 75 m moves by half of a bin
+BEND = 0.5  # rad, what phases of the middle of a bin and of its end may differ by: with 0.9 four degrees were off by 0.14 to 0.16 rad, with 0.5 by 0.10
+FOCUS = 6  # for each degree: cosines along the pulses that objects hide; the first two are the constant and, nearly, the slope
 
 
 def load(paths):
@@ -68,13 +69,21 @@ def cross_range(frequencies, look, azimuth):
     return np.exp(4j * np.pi / wavelength * np.outer(u, positions)) / np.sqrt(count)
 
 
+def parts(frequencies, look, azimuth, degrees):
+    """Into how many parts the band is cut: so many that echoes stay in their bins, and so few that bins are short enough for the curvature of their middle to be that of their ends."""
+    v = look @ [np.cos(azimuth.mean()), np.sin(azimuth.mean()), 0]
+    shortest = LIGHT / (2 * np.ptp(frequencies) * v.mean())
+    bend = 4 * np.pi / LIGHT * frequencies.mean() * np.ptp(v) * shortest / 2
+    return min(SUB_BANDS * degrees, 2 * round(BEND / bend / 2))
+
+
 def echoes(pulses, frequencies, look, azimuth, parts, bins):
     """The strongest range bins (pulses × bins) of so many parts of the band: of the parts with even numbers, and of those with odd ones.
 
-    An echo x across the line of sight moves by xΔu in range while the antenna turns by Δu: by 1.3 m, or five range bins of the whole band, at 75 m
-    in a degree. A part of the band has longer bins, 1.9 m for a degree. All parts have one W, whose positions are in wavelengths of the part. An echo
+    An echo x across the line of sight moves by xΔu in range while the antenna turns by Δu: by 1.3 m, or four range bins of the whole band, at 75 m
+    in a degree. A part of the band has longer bins, 2.7 m for a degree. All parts have one W, whose positions are in wavelengths of the part. An echo
     at range r from the middle of the scene has the phase of r times the direction cosine v along the line of sight, which is not the same in all
-    pulses: this curvature is known, and is taken off.
+    pulses: this curvature is known for the middle of each bin, and is taken off. That is a W for each bin.
     """
     length = len(pulses) // parts
     v = look @ [np.cos(azimuth.mean()), np.sin(azimuth.mean()), 0]
@@ -97,15 +106,15 @@ def remaining(found, injected):
     return np.angle(turn * np.exp(-1j * np.angle(turn.sum())))
 
 
-def smooth(phases):
+def smooth(phases, degrees):
     """The focus: a parabola along the pulses, a cubic, and what is as smooth.
 
-    Echoes of an object some resolution cells wide are as sparse with a phase that bends little along the pulses, since that spreads an echo over its neighbours. Entries
-    that are independent a priori know nothing of objects, so that error bars leave this out (objects.py).
+    Echoes of an object some resolution cells wide are as sparse with a phase that bends little along the pulses, since that spreads an echo over its neighbours: the cosine
+    k by k/2 cells. Objects of three cells in a degree have as many more in more degrees. Entries that are independent a priori know nothing of objects, so that error bars leave this out (objects.py).
     """
     waves = dct(phases, norm="ortho")
     kept = np.zeros_like(waves)
-    kept[FOCUS] = waves[FOCUS]
+    kept[2 : FOCUS * degrees] = waves[2 : FOCUS * degrees]
     return idct(kept, norm="ortho")
 
 
@@ -121,7 +130,7 @@ def solve(W, Y):
     return np.exp(1j * np.angle(r.gain)), sd, r.status, r.reason
 
 
-def find(W, signals, injected):
+def find(W, signals, injected, degrees):
     """Phases found by both halves of the signals, their standard deviation, and whether the two answers agree.
 
     The halves share no reading, so phases in which they agree are found, whatever entries do: single ones may change places with their neighbours for ever, and a run does not converge.
@@ -132,11 +141,11 @@ def find(W, signals, injected):
         print(f"{status}: phases are off by {rms(remaining(phases, injected)):.3f} rad (root mean square), stated {np.median(sd):.3f}; {reason}")
     (first, sd1, *_), (second, sd2, *_) = halves
     apart, stated = remaining(second, first), np.sqrt(sd1**2 + sd2**2)
-    focus = smooth(apart)
+    focus = smooth(apart, degrees)
     rest = apart - focus
     print(f"the two answers are {rms(apart):.3f} rad apart, of which focus {rms(focus):.3f}, the rest {rms(rest):.3f}, stated {np.median(stated):.3f}; {100 * np.mean(np.abs(apart) < 1.96 * stated):.0f} % are within 95 % intervals")
     # A mean square of M phases varies by √(2/M) of itself, so its root by 1/√(2M); three of these are the limit.
-    agree = rms(rest / stated) < 1 + 3 / np.sqrt(2 * len(apart))
+    agree = rms(rest / stated) < 1 + 3 / np.sqrt(2 * len(apart)) and all(status != "diverged" for _, _, status, _ in halves)
     # The mean of both, and half of what they are apart as its standard deviation, or what is stated where that is more; focus comes to it.
     return first * np.exp(0.5j * apart), np.hypot(np.maximum(stated, rms(rest)), rms(focus)) / 2, agree
 
@@ -144,17 +153,18 @@ def find(W, signals, injected):
 def main():
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("files", nargs="+", help="degrees that follow each other")
-    options.add_argument("--bins", type=int, help="range bins that are signals, half of them in each run (32 for each degree)")
+    options.add_argument("--bins", type=int, help="range bins that are signals, half of them in each run (32 for each degree, 64 at most)")
     options.add_argument("--seed", type=int, default=1, help="of the injected phases")
     options.add_argument("-o", "--output", help="a PNG: as received, with the injected phases, with those found taken off")
     args = options.parse_args()
     warnings.simplefilter("ignore", calamp.CalampWarning)
 
     pulses, frequencies, look, azimuth, correction = load(args.files)
-    W, signals = cross_range(frequencies, look, azimuth), echoes(pulses, frequencies, look, azimuth, SUB_BANDS * len(args.files), args.bins or 32 * len(args.files))
+    degrees = len(args.files)
+    W, signals = cross_range(frequencies, look, azimuth), echoes(pulses, frequencies, look, azimuth, parts(frequencies, look, azimuth, degrees), args.bins or min(64, 32 * degrees))
     injected = np.exp(2j * np.pi * np.random.default_rng(args.seed).random(pulses.shape[1]))
     began = time.time()
-    found, sd, agree = find(W, signals, injected)
+    found, sd, agree = find(W, signals, injected, degrees)
     print(f"both runs took {time.time() - began:.1f} s")
     left = remaining(found, injected)
     print(f"coherence {np.abs(np.mean(np.exp(1j * left))):.3f}, without correction {np.abs(np.mean(injected)):.3f}")
