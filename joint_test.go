@@ -11,6 +11,7 @@ import (
 
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/sandals"
 	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
@@ -485,6 +486,42 @@ func positiveScenes(t *testing.T, seed uint64, m, p int, change float64) (op *op
 		t.Fatal(err)
 	}
 	return op, y, calamp.Truth{X: x, S: s}
+}
+
+// Photographs from an eighth as many sensors as pixels, of whose noise the variance is given: what is open is not noise, and the exit code must say so. With pixels as a prior three of eight problems of a decoder's images ended with exit 0.
+func TestOpenScenesAreNoAnswer(t *testing.T) {
+	if testing.Short() {
+		t.Skip("784 pixels")
+	}
+	const m, p, noise = 100, 10, 1e-6
+	x, err := sandals.Load(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rng := rand.New(rand.NewPCG(1, 4))
+	w, y := mat.NewDense(m, sandals.Size, nil), mat.NewDense(m, p, nil)
+	w.Apply(func(int, int, float64) float64 { return rng.NormFloat64() / sandals.Side }, w)
+	y.Mul(w, x)
+	for mu := range m {
+		s := math.Exp(rng.Float64() - 0.5)
+		for k := range p {
+			y.Set(mu, k, (y.At(mu, k)+math.Sqrt(noise)*rng.NormFloat64())/s)
+		}
+	}
+	op, err := operator.NewDense(m, sandals.Size, w.RawMatrix().Data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	problem, opt := unknown(t, op, y)
+	problem.Prior = prior.NonNegative(problem.Prior.(prior.GaussBernoulli))
+	problem.Channel, opt.Learn, opt.Joint = channel.Gain{Prior: channel.Uniform(math.Exp(-0.5), math.Exp(0.5)), NoiseVar: noise}, calamp.Learn{}, solver.JointOn
+	res, err := calamp.Solve(t.Context(), problem, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res.Status != calamp.Converged || !warned(res, calamp.UnrecoveredOrNoise) {
+		t.Errorf("%v, %v", res.Status, res.Warnings)
+	}
 }
 
 // Of sixty scenes that change by 10 % a row of half a percent of the usual brightness was taken for zero, since rows have a mean by chance and its part in them was one for all sizes. Gains took up what the row has in all

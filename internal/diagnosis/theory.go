@@ -148,9 +148,9 @@ func (r *Run) phasesOpen() string {
 	return fmt.Sprintf("phases are free, and one pattern of the signals has a share %.3g of the readings' power: α times the number of signals that differ is %.2g, and near 1 phases cannot be separated from signals; signals that differ more, nominal phases (--phase κ), or more sensors would help", share, differ)
 }
 
-// learns says whether anything of the model is learned.
+// learns says whether anything of the model is learned. Rows that belong together leave a prior that learns no more, and have learned their covariance; the noise that is given may explain what is open.
 func (r *Run) learns() bool {
-	return prior.LearnerOf(r.model().Prior) != nil || r.LearnNoise || r.LearnCalibration
+	return r.joint() && r.warnUnexplained() != nil || prior.LearnerOf(r.model().Prior) != nil || r.LearnNoise || r.LearnCalibration
 }
 
 // theory is the model of state evolution that is nearest to the run's: signals of the same
