@@ -21,6 +21,8 @@ import (
 type given struct {
 	bounds channel.Bounded // of s; nil where they were not given
 	noise  float64         // variance, of a column; 0 where it was not given
+
+	density float64 // of the signals; 0 where it was not given
 }
 
 // learnedWithin is a problem whose range of s was given, with the distribution of s, the noise and the signals' prior learned; nil where they cannot be. A distribution of s that was given, or what
@@ -91,10 +93,16 @@ func (p *Problem) learnPrior(start prior.GaussBernoulli, opt *Options) bool {
 		return l != nil && l.LearnsScale()
 	}
 	mean, variance := p.Prior.(prior.Slabbed).Slab()
+	density := p.Prior.(prior.Sparse).NonZero()
 	if prior.ColumnsOf(p.Prior) == 1 { // of what is not zero, whatever its distribution
-		density := p.Prior.(prior.Sparse).NonZero()
 		mean = p.Prior.Mean() / density
 		variance = prior.Square(p.Prior)/density - mean*mean
+	}
+	switch p.Prior.(type) { // of other families the density is another one
+	case prior.GaussBernoulli, prior.ComplexGaussBernoulli:
+		if learned&prior.Density == 0 {
+			opt.given.density = density
+		}
 	}
 	if learned&prior.SignalVar == 0 {
 		opt.Scale.SignalVar = variance
@@ -220,6 +228,12 @@ func (g given) compare(res *Result) *Warning {
 	if count := g.outside(res); count > mostOutside {
 		lo, hi := g.bounds.Range()
 		words, res.odd = append(words, fmt.Sprintf("the range of s as %.4g to %.4g, which does not hold %d sensors", lo, hi, count)), true
+	}
+	if signals, is := independent(res.Prior).(prior.Sparse); is && g.density > 0 {
+		rows, columns := res.X.Dims()
+		if now := signals.NonZero(); apart(now/g.density, math.Sqrt(float64(res.ColumnsPerSignal())/(now*float64(rows*columns)))) {
+			words = append(words, where("the density", g.density, now))
+		}
 	}
 	return contradiction(words)
 }

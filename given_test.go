@@ -3,14 +3,17 @@ package calamp_test
 import (
 	"context"
 	"math"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
 	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
 
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/tests"
+	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/solver"
 	"github.com/calamp/calamp/teacher"
@@ -187,5 +190,51 @@ func TestKnownGains(t *testing.T) {
 	res := solve(t, p, opt)
 	if e := res.Score(calamp.Truth{X: x0, S: s0}).XMSEScaled; res.Status != calamp.Converged || !(floats.Max(res.SVar) < 1e-10) {
 		t.Errorf("%v: %s; mean square error of x %.3g, s known to %.3g", res.Status, res.Reason, e, floats.Max(res.SVar))
+	}
+}
+
+// A W that is wrong by another basis of the signals has the same columns' span, so that other signals explain the readings to the noise: entries of all sizes, in place of few. Gains are right, and a density that was
+// given is all that contradicts.
+func TestAnotherBasisContradictsTheDensity(t *testing.T) {
+	const m, n, p, density, noise = 90, 60, 8, 0.15, 1e-6
+	for _, wrong := range []float64{0, 0.03} {
+		rng := rand.New(rand.NewPCG(1, 2))
+		normal := func(sd float64) func(int, int, float64) float64 {
+			return func(_, _ int, v float64) float64 { return v + sd*rng.NormFloat64() }
+		}
+		w, x, y, basis := mat.NewDense(m, n, nil), mat.NewDense(n, p, nil), mat.NewDense(m, p, nil), mat.NewDense(n, n, nil)
+		w.Apply(normal(1/math.Sqrt(n)), w)
+		x.Apply(func(int, int, float64) float64 {
+			if rng.Float64() > density {
+				return 0
+			}
+			return rng.NormFloat64()
+		}, x)
+		y.Mul(w, x)
+		y.Apply(normal(math.Sqrt(noise)), y)
+		for mu := range m {
+			s := 0.8 + 0.4*rng.Float64()
+			for k := range p {
+				y.Set(mu, k, y.At(mu, k)/s)
+			}
+		}
+		for i := range n {
+			basis.Set(i, i, 1)
+		}
+		basis.Apply(normal(wrong), basis)
+		var given mat.Dense
+		given.Mul(w, basis)
+		op, err := operator.NewDense(m, n, given.RawMatrix().Data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		signals, gains := prior.GaussBernoulli{Density: density, SignalVar: 1, Learn: prior.SignalVar}, channel.Gain{Prior: channel.Uniform(0.8, 1.2), NoiseVar: noise}
+		res, err := calamp.Solve(t.Context(), &calamp.Problem{W: op, Y: y, Prior: signals, Channel: gains}, &calamp.Options{Retry: true, Learn: calamp.Learn{Noise: true}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := warned(res, calamp.ToldContradicted); got != (wrong > 0) || res.Status != calamp.Converged {
+			t.Errorf("basis off by %g: %v, %v", wrong, res.Status, res.Warnings)
+		}
 	}
 }
