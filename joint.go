@@ -128,3 +128,24 @@ func (r *Result) LargestCorrelation() (largest float64) {
 	}
 	return largest
 }
+
+// asLearned is what rows have learned of the prior that was asked for.
+func asLearned(p, asked prior.Prior) prior.Prior {
+	switch asked := asked.(type) {
+	case prior.Slabbed:
+		return p.(prior.Slabbed).Learning(asked.Learned())
+	case prior.Groups:
+		groups := p.(prior.Groups)
+		groups.Learn, groups.Shared = asked.Learn, asked.Shared
+		return groups
+	case prior.Mixture:
+		mixture, is := p.(prior.Mixture)
+		if g, one := p.(prior.GaussBernoulli); one && asked.Learn { // rows with a covariance
+			mixture, is = prior.Mixture{Components: []prior.Component{{Weight: g.Density, Mean: g.SignalMean, Var: g.SignalVar}}}, true
+		}
+		if mixture.Learn = asked.Learn; is {
+			return mixture
+		}
+	}
+	return p
+}

@@ -356,14 +356,7 @@ func (r *run) result(d *diagnosis.Run) *Result {
 	res.jointGain = r.solver.JointGain()
 	if q, support := r.solver.Joint(); q != nil {
 		res.ownRows, res.rowsThere = r.solver.OwnRows()
-		if asked, ok := r.problem.Prior.(prior.Slabbed); ok { // with what the rows have learned
-			res.Prior = model.Prior.(prior.Slabbed).Learning(asked.Learned())
-		}
-		if asked, ok := r.problem.Prior.(prior.Groups); ok {
-			groups := model.Prior.(prior.Groups)
-			groups.Learn, groups.Shared = asked.Learn, asked.Shared
-			res.Prior = groups
-		}
+		res.Prior = asLearned(model.Prior, r.problem.Prior)
 		res.SignalCov, res.Support = signalCov(q.Cov, s.P, s.Columns()), slices.Clone(support)
 		res.SignalCov.Scale(q.MeanSize(), res.SignalCov)
 		res.rowSizes, res.ownSlab = q.Sizes, r.solver.OwnSlab()

@@ -711,7 +711,7 @@ func fittedSlab(slab slab, fields func() (lambda, sigma []float64), step float64
 	if l := prior.LearnerOf(slab); l != nil {
 		to, moved := l.Refit(lambda, sigma, step)
 		if change = moved; l.LearnsScale() {
-			return to.(prior.Scalable), change
+			return withDensity(to, 1), change
 		}
 		slab = to.(prior.Scalable)
 	}
@@ -878,6 +878,7 @@ func withDensity(p prior.Prior, density float64) slab {
 		p.Density, p.Learn = density, p.Learn&kept
 		return p
 	case prior.Mixture:
+		p.Learn = p.Learn && density == 1
 		return p.WithDensity(density)
 	}
 	return nil
@@ -1002,8 +1003,9 @@ func block(v []float64, p int) blas64.General {
 // do the run is ended, for another one.
 type JointTest struct {
 	Idle
-	Gain float64 // the logarithm of how much likelier, at the latest look
-	Ends bool    // they belong together
+	Gain  float64 // the logarithm of how much likelier, at the latest look
+	Ends  bool    // they belong together
+	mixed bool    // entries are of a mixture from the start
 }
 
 const (
@@ -1044,8 +1046,8 @@ func looksAt(index int) bool {
 func (p *JointTest) AtFixedPoint(s *Solver) Verdict { return p.look(s) }
 
 func (p *JointTest) look(s *Solver) Verdict {
-	if _, is := partOf(s.State.model.Prior); !is || p.Gain < DecidedApart {
-		return GoOn // a mixture that was learned in the meantime has no slab to be shared
+	if _, mixture := s.State.model.Prior.(prior.Mixture); mixture && !p.mixed || p.Gain < DecidedApart {
+		return GoOn // of a mixture that was found in the meantime small entries are in place of zero
 	}
 	p.Gain = s.State.jointGain(s.State.Sigma)
 	if p.Ends = p.Gain > LeastJointGain; p.Ends {
@@ -1123,7 +1125,7 @@ func partOf(p prior.Prior) (g prior.GaussBernoulli, ok bool) {
 	case prior.Laplace:
 		return prior.GaussBernoulli{Density: p.Density, SignalVar: p.SignalVar}, true
 	case prior.Mixture:
-		return p.AsOne(), !p.Learn // one that is learned is of entries that are small in place of zero
+		return p.AsOne(), true
 	case interface{ GaussBernoulliPrior() prior.GaussBernoulli }:
 		return p.GaussBernoulliPrior(), true
 	case interface{ GroupsPrior() prior.Groups }:
@@ -1168,7 +1170,10 @@ func (b *planner) jointTest() (on bool, why string, err error) {
 	return true, "whether signals have their support in common", nil
 }
 
-func (b *planner) makeJointTest(*Solver) (Part, error) { return new(JointTest), nil }
+func (b *planner) makeJointTest(*Solver) (Part, error) {
+	_, mixed := b.Model.Prior.(prior.Mixture)
+	return &JointTest{mixed: mixed}, nil
+}
 
 // joint reports whether rows are joint.
 func (b *planner) joint() bool { return b.plan.Has("joint rows") }
@@ -1197,7 +1202,7 @@ func (b *planner) jointPossible() error {
 	case b.P < 2*columns:
 		return errors.New("joint signals: there is one signal, and nothing that it could have in common with others; expected 2 or more")
 	case !known:
-		return fmt.Errorf("joint signals need a prior of a spike and one slab, and a %T is none; components of a mixture can be given, and not learned", b.Model.Prior)
+		return fmt.Errorf("joint signals need a prior of a spike and one slab, and a %T is none", b.Model.Prior)
 	case meansOfGroups(b.Model.Prior):
 		return errors.New("joint signals with groups have a mean of 0, or one that is learned")
 	case b.vector():
@@ -1258,6 +1263,10 @@ func learnsOf(p prior.Prior) joint.Learns {
 	switch p := p.(type) {
 	case prior.Groups:
 		learned = p.Learn
+	case prior.Mixture:
+		if p.Learn {
+			learned = prior.Density | prior.SignalMean
+		}
 	case prior.Slabbed:
 		learned = p.Learned()
 	}
