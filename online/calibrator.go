@@ -137,6 +137,9 @@ func NewCalibrator(w operator.Operator, p prior.Prior, g channel.Calibrating, op
 	if full.LearnSensorNoise && channel.ColumnsOf(g) > 1 {
 		return nil, errors.New("the channel: the noise of every sensor is learned of real readings only: learn one for all (LearnNoise), or give it (NoiseVar)")
 	}
+	if _, is := p.(prior.Persistent); is && full.Freeze {
+		return nil, errors.New("a persistent support is learned from sample to sample: leave out the freeze")
+	}
 	if err := checkBlock(&full, p, g); err != nil {
 		return nil, err
 	}

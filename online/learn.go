@@ -193,7 +193,12 @@ func (l *learner) guess(c *Calibrator, y *mat.Dense) (*Model, error) {
 	groups, grouped := c.sample.Model().Prior.(prior.Groups)
 	network, deep := prior.NetworkOf(c.sample.Model().Prior)
 	grouped, deep = grouped && groups.Learns(), deep && network.Learns()
+	_, persistent := c.sample.Model().Prior.(prior.Persistent)
+	if persistent {
+		signal = prior.GaussBernoulli{Density: m.Values[0], SignalMean: m.Values[1], SignalVar: m.Values[2]}
+	}
 	switch {
+	case persistent:
 	case deep: // whose latents have the parameters
 		signal = prior.GaussBernoulli{Density: math.NaN(), SignalMean: math.NaN(), SignalVar: math.NaN()}
 	case grouped:
@@ -203,6 +208,8 @@ func (l *learner) guess(c *Calibrator, y *mat.Dense) (*Model, error) {
 	}
 	signal, gain, err := calamp.Guess(c.sample.W, y, signal, channel.Gain{Prior: channel.Uniform(lo, hi), NoiseVar: m.NoiseVar})
 	switch {
+	case persistent:
+		m.Values = prior.Persisting(c.n, signal).Values()
 	case grouped:
 		for j, v := range m.Values {
 			if math.IsNaN(v) {
@@ -265,6 +272,9 @@ func (c *Calibrator) learned() *Model {
 	}
 	now := c.sample.Model()
 	m := &Model{NoiseVar: channel.NoiseOf(now.Channel)}
+	if p, ok := now.Prior.(prior.Persistent); ok {
+		now.Prior = p.Next(c.sample.Lambda, c.sample.Sigma, c.learner.Step)
+	}
 	if p, ok := now.Prior.(prior.Parametric); ok {
 		m.Values = p.Values()
 	}

@@ -420,11 +420,12 @@ type sample struct {
 	on, mean      []float64 // the probability of not being zero, and the mean if it is not
 	variance      []float64 // if it is not
 	factor        []float64 // of the odds of being zero
+	odds          []float64 // of being zero, before the fields; nil where all have those of g
 }
 
 func newSample(g GaussBernoulli, lambda, sigma []float64) sample {
 	some := func() []float64 { return make([]float64, vector.Padded(len(lambda)))[:len(lambda)] }
-	return sample{g, lambda, sigma, some(), some(), some(), some()}
+	return sample{g, lambda, sigma, some(), some(), some(), some(), nil}
 }
 
 // certain is the exponent of odds beyond which it makes no difference.
@@ -437,6 +438,9 @@ func (s *sample) expect() (n, total, first, spread float64) {
 	for i, l := range s.lambda {
 		m, u, quadratic, ratio := vector.SlabTerms(l, s.sigma[i], g.SignalMean, g.SignalVar)
 		s.mean[i], s.variance[i], s.on[i] = m, u, min(-0.5*quadratic, certain)
+		if s.odds != nil {
+			odds = s.odds[i]
+		}
 		s.factor[i] = odds * math.Sqrt(1+ratio)
 	}
 	padded := s.on[:vector.Padded(len(s.on))]

@@ -88,6 +88,8 @@ type calibration struct {
 	shift    option.Offset // of sensors
 	warmUp   int
 	block    blockSize
+	persist  bool // entries stay from sample to sample
+	entries  int  // of a sample
 	outliers option.Outliers
 
 	derivatives []string           // --sensor-derivatives
@@ -259,6 +261,7 @@ func (c *calibration) register(flags *pflag.FlagSet) {
 		Stringer: &c.block, Kind: "K|auto", Or: "auto", Within: option.AtLeast1, Expected: "auto, or a number of samples, at least 1",
 		Word: func(string) { c.block = autoBlock }, Number: func(v float64) { c.block = blockSize(v) },
 	}, "block", "samples that are solved once more together, since their signals belong together: their entries are there in all of\nthem; auto: those that resemble each other. They then tell more of the gains than one by one")
+	flags.BoolVar(&c.persist, "persistent", false, "entries that are there stay there from sample to sample, with a probability that is learned: a sample begins with the\nsupport of the one before")
 	flags.Var(option.Text(&c.commit, option.OneOf(online.Sane, online.Always)), "commit", "learn from samples that converged and fit the model, or from all")
 	c.memory.auto = true
 	flags.Var(option.NumberOr{
@@ -322,6 +325,7 @@ func (c *calibration) run(flags *pflag.FlagSet, args []string) error {
 		return err
 	}
 	m, n := in.w.Dims()
+	c.entries = n
 	sensors := calamp.SensorCount(c.ids, m)
 	if err := c.prior.CheckEntries(n); err != nil {
 		return console.Usage("%w", err)
@@ -363,6 +367,8 @@ func (c *calibration) completePrior(flags *pflag.FlagSet, learns bool) error {
 		return console.Usage("--prior %s is for problems offline: streams are of gauss-bernoulli or nonnegative signals, or network:FILE.npz", c.prior.Family)
 	case c.groups.On() && !c.prior.Grouped():
 		return option.GroupsArePlain()
+	case c.persist && (!c.prior.Plain() || c.groups.On() || c.block != 1):
+		return console.Usage("--persistent is for gauss-bernoulli signals with one density, without --groups and --block")
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -184,7 +185,18 @@ func (r *onlineRun) takeSignal(p *online.Posterior) {
 	default:
 		r.signal, _ = stated.WithValues(p.Model.Values) // which the calibrator has, so they are valid
 	}
+	if p, is := r.signal.(prior.Persistent); is {
+		r.model.Density, r.model.SignalMean, r.model.SignalVar = p.Entry.Density, p.Entry.SignalMean, p.Entry.SignalVar
+	}
 	r.groups.TakeResult(&r.model, r.signal)
+}
+
+// stays is the probability that an entry stays from sample to sample; nil where that is not followed.
+func (r *onlineRun) stays() *float64 {
+	if p, is := r.signal.(prior.Persistent); is && !math.IsNaN(p.Stay) {
+		return &p.Stay
+	}
+	return nil
 }
 
 // columnsOf are lists as a matrix, each as so many columns: those of complex signals are real and imaginary parts.
@@ -255,7 +267,7 @@ func bearing(name string) bool {
 	c.solver.Register(flags)
 	c.phases.Register(flags)
 	return name != "threads" && flags.Lookup(name) != nil ||
-		slices.Contains([]string{"anchor", "basis", "prior", "groups", "commit", "memory", "max-chi2", "max-chi", "max-faulty", "outliers", "freeze", "offset", "sensors", "sensor-derivatives", "warm-up", "block"}, name)
+		slices.Contains([]string{"anchor", "basis", "prior", "groups", "commit", "memory", "max-chi2", "max-chi", "max-faulty", "outliers", "freeze", "offset", "sensors", "sensor-derivatives", "warm-up", "block", "persistent"}, name)
 }
 
 // truth is that of the samples in the results, where it is known.
@@ -334,7 +346,7 @@ func (r *onlineRun) object(status string, p *online.Posterior, gainSD float64) c
 		"solve_ms", t.Solving(), "commit_ms", t.Saving(), "m", m, "n", n, "complex?", r.complex, "phase?", phase, "phase_sd?", phaseSD,
 		"model", r.model, "groups?", r.groups.Found(), "options", r.solver.JSON(), "commit", r.commit.String(), "memory", &r.memory, "drift?", p.Drift, "changes?", t.Changes,
 		"scale_sd?", console.Known(p.ScaleSD), "gain_sd?", console.Known(gainSD), "flagged", flaggedOf(p), "warnings", console.OrEmpty(p.Warnings),
-		"", r.shift.JSON(), "theta_spread?", p.Spread, "warm_up?", r.warmUp, "block?", r.block.stated(),
+		"", r.shift.JSON(), "theta_spread?", p.Spread, "warm_up?", r.warmUp, "block?", r.block.stated(), "stay?", r.stays(),
 		"outliers", r.outliers.String(), "outlier_rate?", p.OutlierRate, "left_out", t.LeftOut, "disturbed?", t.Disturbed,
 		"metrics?", r.metrics(), "state?", r.keep.Path, "written", written,
 	}

@@ -52,6 +52,9 @@ func (c *calibration) sensors(gain channel.Gain) channel.Calibrating {
 
 // known is the model as it is given: NaN where something is to be learned.
 func (c *calibration) known() (prior.Prior, channel.Calibrating, error) {
+	if c.complex && c.persist {
+		return nil, nil, console.Usage("--persistent is for real signals")
+	}
 	if c.complex {
 		signal, sensors := c.model.KnownComplex(&c.phases)
 		return signal, sensors, nil
@@ -60,6 +63,9 @@ func (c *calibration) known() (prior.Prior, channel.Calibrating, error) {
 	signal, err := c.groups.Signal(&c.model, c.model.Signal(c.prior.OfEntries(g)))
 	if err == nil && c.prior.Entries() > 0 {
 		signal = c.prior.OfLatents(signal)
+	}
+	if g, is := signal.(prior.GaussBernoulli); is && c.persist {
+		signal = prior.Persisting(c.entries, g)
 	}
 	return signal, c.sensors(gain), err
 }

@@ -1,0 +1,138 @@
+package online_test
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/tables"
+	"github.com/calamp/calamp/online"
+	"github.com/calamp/calamp/prior"
+)
+
+// persisting is the calibrator of a world whose entries may stay from sample to sample.
+func (w *world) persisting(t testing.TB, persistent bool, opt online.Options) *online.Calibrator {
+	t.Helper()
+	opt.LearnNoise, opt.Threads, opt.Outliers.Look = true, 1, true
+	entry := prior.GaussBernoulli{Density: math.NaN(), SignalVar: math.NaN(), Learn: prior.Density | prior.SignalVar}
+	var p prior.Prior = entry
+	if persistent {
+		p = prior.Persisting(len(w.x), entry)
+	}
+	c, err := online.NewCalibrator(w.w, p, channel.Gain{Prior: channel.Uniform(0.8, 1.2), NoiseVar: math.NaN()}, &opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// Of few sensors samples are found by the support of those before them, and what is learned of it is a part of the state.
+func TestPersistent(t *testing.T) {
+	const samples = 60
+	var errors [2]float64
+	for way := range errors {
+		w := newWorld(t, 60, 200, 1)
+		c := w.persisting(t, way == 1, online.Options{})
+		var again *online.Calibrator
+		for k := range samples {
+			w.evolve(k, 0, 0.98)
+			y := w.draw()
+			e := absorb(t, c, y)
+			if k >= samples/2 {
+				errors[way] += math.Log(w.nmse(e.X)) / (samples / 2)
+			}
+			switch {
+			case again != nil:
+				if f := absorb(t, again, y); !slices.Equal(f.X, e.X) {
+					t.Fatalf("sample %d is another after a restart", k)
+				}
+			case k == samples/2:
+				again = w.persisting(t, way == 1, online.Options{})
+				data, err := c.Snapshot().MarshalBinary()
+				if err != nil {
+					t.Fatal(err)
+				}
+				state := new(online.State)
+				if err := state.UnmarshalBinary(data); err != nil {
+					t.Fatal(err)
+				}
+				if err := again.Restore(state); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	t.Logf("errors of x %.2g one by one, %.2g", math.Exp(errors[0]), math.Exp(errors[1]))
+	if errors[1] > errors[0]-math.Log(3) {
+		t.Errorf("errors of x %.2g, one by one %.2g", math.Exp(errors[1]), math.Exp(errors[0]))
+	}
+}
+
+// TestLongPersistent compares streams one by one, in blocks, and with the support of the samples before.
+func TestLongPersistent(t *testing.T) {
+	longOnly(t)
+	again := func(w *world, k int) {
+		if w.evolve(k, 0.9, 1); k%40 == 0 {
+			w.level, w.scene = 1, nil
+			w.draw()
+			w.level, w.scene = 0, slices.Clone(w.x)
+		}
+	}
+	table := tables.New(t, "", "signals", "sensors", "way", "error of s", "95 % intervals of s cover", "at worst", "error of x", "95 % intervals of x cover", "samples not learned from", "stay")
+	for _, sc := range []struct {
+		name string
+		m    int
+		draw func(w *world, k int)
+	}{
+		{"amplitudes .99, one support", 160, func(w *world, k int) { w.evolve(k, 0.99, 1) }},
+		{"amplitudes .9, entries stay for 20", 160, func(w *world, k int) { w.evolve(k, 0.9, 0.95) }},
+		{"amplitudes .9, new at every 40th", 160, again},
+		{"unrelated", 160, func(*world, int) {}},
+		{"amplitudes .9, one support", 60, func(w *world, k int) { w.evolve(k, 0.9, 1) }},
+		{"amplitudes .9, entries stay for 20", 60, func(w *world, k int) { w.evolve(k, 0.9, 0.95) }},
+		{"amplitudes new, entries stay for 50", 60, func(w *world, k int) { w.evolve(k, 0, 0.98) }},
+		{"amplitudes .9, new at every 40th", 60, again},
+		{"unrelated", 60, func(*world, int) {}},
+	} {
+		for _, way := range []string{"one by one", "block auto", "persistent"} {
+			const samples = 120
+			count := seedCount(3)
+			var s, inside, x, there []float64
+			lost, stay := 0, 0.0
+			for seed := range count {
+				w, opt := newWorld(t, sc.m, 200, uint64(seed)), online.Options{}
+				if way == "block auto" {
+					opt.Block = online.AutoBlock
+				}
+				c := w.persisting(t, way == "persistent", opt)
+				sum := [5]float64{}
+				for k := range samples {
+					sc.draw(w, k)
+					e := absorb(t, c, w.draw())
+					lost += int(1 - b2f(e.Committed))
+					if k < samples/2 {
+						continue
+					}
+					rms, covered := w.calibration(c)
+					sum[0], sum[1], sum[2] = sum[0]+rms, sum[1]+covered, sum[2]+math.Log(w.nmse(e.X))
+					var dot, own float64
+					for i, v := range w.x {
+						dot, own = dot+v*e.X[i], own+e.X[i]*e.X[i]
+					}
+					for i, v := range w.x {
+						if v != 0 {
+							sum[3] += b2f(math.Abs(v-dot/own*e.X[i]) < 1.96*math.Sqrt(e.XVar[i]))
+							sum[4]++
+						}
+					}
+				}
+				s, inside, x, there = append(s, 2*sum[0]/samples), append(inside, 2*sum[1]/samples), append(x, 2*sum[2]/samples), append(there, sum[3]/sum[4])
+				if m := c.Posterior().Model; way == "persistent" {
+					stay += m.Values[3] / float64(count)
+				}
+			}
+			table.Row("| %s | %d | %s | %.4f | %.1f %% | %.1f %% | %.2g | %.1f %% | %d | %.3f |", sc.name, sc.m, way, mean(s), 100*mean(inside), 100*slices.Min(inside), math.Exp(mean(x)), 100*mean(there), lost, stay)
+		}
+	}
+}
