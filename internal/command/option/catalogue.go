@@ -29,7 +29,7 @@ var Catalogue = []Heading{
 	{"What the solver is given, where that is not the truth", "assume-density assume-signal-mean assume-signal-var assume-s-range " +
 		"assume-noise-var assume-s-prior assume-s-mean assume-s-sd told-s-range"},
 	section("faults", "commit max-chi2 max-chi max-faulty"),
-	{"Algorithm", "algorithm max-iter tol damping no-scale-step mean-removal covariance variance precision initial-batch warm-up block " +
+	{"Algorithm", "algorithm max-iter tol damping no-scale-step mean-removal covariance variance precision initial-batch warm-up block persistent " +
 		"online:memory iterations fixed-point"},
 	{"Computing", "threads workers memory time-limit mpi reproducible ranks disk network latency spectrum-cache shard retry-failed redeliver idle probe " +
 		"before cpus max-array-size tasks time addr open token max-upload"},
