@@ -226,15 +226,28 @@ func (e *phaseEvidence) slope(theta float64) (first, second float64) {
 	return first + e.signals, second
 }
 
-// argmax is where it is largest, and its standard deviation by the curvature there.
+// argmax is where it is largest, and its standard deviation by the curvature there. The estimate of the second derivative is for the first step:
+// later ones are by the secant, which has all of it.
 func (e *phaseEvidence) argmax() (theta, sd float64) {
 	bracket := search.Bracket{Lo: -phaseRange, Hi: phaseRange, Falling: true}
-	for range 60 {
+	var last, before float64
+	ended := false
+	for k := range 60 {
 		first, second := e.slope(theta)
 		sd = phaseSDFrom(-second)
+		if first*theta > 0 && math.Abs(theta) == phaseRange {
+			break // it is largest at the end
+		}
+		if secant := (first - before) / (theta - last); k > 0 && secant < 0 {
+			second = secant
+		}
+		last, before = theta, first
 		next := bracket.Next(theta, first, second)
+		if !ended && !(math.Abs(theta-first/second) < phaseRange) {
+			next, ended = math.Copysign(phaseRange, first), true
+		}
 		step := math.Abs(next - theta)
-		if theta = next; step < 1e-15 || step < 1e-9*sd { // the next would be its square
+		if theta = next; step < 1e-15 || step < 1e-9*sd { // the next would be far smaller
 			break
 		}
 	}
