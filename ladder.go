@@ -72,8 +72,11 @@ func (t *try) trusted() bool {
 	if t.res == nil || t.res.Status != Converged || t.res.hovered {
 		return false
 	}
-	return t.res.misfit() <= mostMisfit && !t.blamesMany()
+	return !t.misfits() && !t.blamesMany()
 }
+
+// misfits reports whether the readings are not explained.
+func (t *try) misfits() bool { return !(t.res.misfit() <= mostMisfit) }
 
 // settled reports whether it can be, and nothing speaks for another one: where rows of a sensor ask for different gains, signals may be those of another mode, as shifted ones are behind neighbouring
 // rows of a Fourier transform.
@@ -752,7 +755,7 @@ const leastOverruled = 0.5
 // overrules reports whether signals that were integrated out speak against an answer that is trusted, though they are none themselves. Against an answer of the same kind, without what was left out,
 // any more evidence does.
 func (t *try) overrules(other *try) bool {
-	if !other.trusted() || t.trusted() || t.res.Status == Diverged || !t.integrated() || t.blamesMany() || t.res.misfit() > mostMisfit {
+	if !other.trusted() || t.trusted() || t.res.Status == Diverged || !t.integrated() || t.blamesMany() || t.misfits() {
 		return false
 	}
 	least := 0.0
@@ -787,6 +790,8 @@ func (t *tries) likeliest() *try {
 			return a.ended()
 		case (a.res.Status == Diverged) != (b.res.Status == Diverged):
 			return b.res.Status == Diverged
+		case a.restless() && b.restless() && a.misfits() != b.misfits():
+			return b.misfits()
 		case a.res.hovered && b.res.Status == NotConverged && a.score() > b.score()-likelier:
 			return true
 		case b.res.hovered && a.res.Status == NotConverged && b.score() > a.score()-likelier:
