@@ -84,9 +84,6 @@ func (r *Result) covarianceInWords() string {
 	if r.ownSlab {
 		words += ", with the distribution of the prior"
 	}
-	if _, is := r.Prior.(prior.Groups); is {
-		words += "; densities and sizes are by group of entries"
-	}
 	if r.rowSizes > 0 {
 		words += fmt.Sprintf("; entries differ in size, by a gamma distribution of shape %.2g", r.rowSizes)
 	}

@@ -79,7 +79,7 @@ func (c bandCase) draw(t testing.TB, seed uint64) (*calamp.Problem, calamp.Truth
 func TestJointRowsOfGroups(t *testing.T) {
 	c := bandCase{n: 200, p: 8, alpha: 0.4, common: 0.5, noise: 1e-5, shared: true}
 	p, truth := c.draw(t, 1)
-	res, err := calamp.Solve(t.Context(), p, &calamp.Options{Learn: calamp.Learn{Noise: true}})
+	res, err := calamp.Solve(t.Context(), p, &calamp.Options{Joint: solver.JointOn, Learn: calamp.Learn{Noise: true}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +123,7 @@ func TestLongJointGroups(t *testing.T) {
 			for _, way := range []struct {
 				groups bool
 				joint  solver.Joint
-			}{{true, solver.AutoJoint}, {true, solver.JointOff}, {false, solver.AutoJoint}} {
+			}{{true, solver.JointOn}, {true, solver.JointOff}, {false, solver.AutoJoint}} {
 				chosen, converged, errs, s, x, iterations := 0, 0, 0.0, 0.0, 0.0, []int{}
 				for seed := range count {
 					c := bandCase{n: 300, p: 10, alpha: alpha, common: 0.5, noise: 1e-5, shared: shared}
