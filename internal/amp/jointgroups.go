@@ -8,29 +8,11 @@ import (
 	"github.com/calamp/calamp/prior"
 )
 
-// groupsOf is a prior that differs by group of entries; false where p is of another kind.
-func groupsOf(p prior.Prior) (groups prior.Groups, ok bool) {
-	if g, is := p.(prior.Groups); is {
-		return g, true
-	}
-	if g, is := p.(interface{ GroupsPrior() prior.Groups }); is {
-		return g.GroupsPrior(), true
-	}
-	return groups, false
-}
-
 // rowsOfGroups is the distribution of an entry that is drawn at random, where it is not zero, and how often it is not.
-func rowsOfGroups(groups prior.Groups) (g prior.GaussBernoulli) {
-	square := 0.0
-	for j, kind := range groups.Kinds() {
-		part := groups.Fraction(j) * kind.Density
-		g.Density += part
-		g.SignalMean += part * kind.SignalMean
-		square += part * (kind.SignalVar + kind.SignalMean*kind.SignalMean)
-	}
-	g.SignalMean /= g.Density
-	g.SignalVar = square/g.Density - g.SignalMean*g.SignalMean
-	return g
+func rowsOfGroups(groups prior.Groups) prior.GaussBernoulli {
+	density := groups.NonZero()
+	mean := groups.Mean() / density
+	return prior.GaussBernoulli{Density: density, SignalMean: mean, SignalVar: groups.Square()/density - mean*mean}
 }
 
 // jointGroups are the groups of rows, sizes being relative to those of entries drawn at random. Learned ones begin at one size: of what every group has from the start little is to be believed.
@@ -45,7 +27,7 @@ func jointGroups(groups prior.Groups, random prior.GaussBernoulli) *joint.Groups
 
 // meansOfGroups reports whether entries that are not zero have a mean that was given: rows have one mean, in units of what their group's size is learned to be.
 func meansOfGroups(p prior.Prior) bool {
-	groups, is := groupsOf(p)
+	groups, is := p.(prior.Groups)
 	return is && groups.Learn&prior.SignalMean == 0 && slices.ContainsFunc(groups.Kinds(), func(g prior.GaussBernoulli) bool { return g.SignalMean != 0 })
 }
 
@@ -73,7 +55,7 @@ type groupFields struct {
 
 // eachGroup are those of all entries, or of each group.
 func (s *State) eachGroup(sigma []float64) (each []groupFields) {
-	groups, is := groupsOf(s.model.Prior)
+	groups, is := s.model.Prior.(prior.Groups)
 	if !is {
 		g, _ := partOf(s.model.Prior)
 		mean, variance := s.perSignal(g)

@@ -852,7 +852,7 @@ func (e *jointRows) cut() {
 // adopt makes the model's prior what the rows' is for one entry of a signal, whatever the others are: what diagnosis and theory know.
 func (e *jointRows) adopt() {
 	var p prior.Prior = withColumns(entryOf(&e.rows.Prior), e.columns)
-	switch groups, is := groupsOf(e.model.Prior); {
+	switch groups, is := e.model.Prior.(prior.Groups); {
 	case e.rows.Separable():
 		p = withDensity(e.slab, e.rows.Prior.Density)
 	case is:
@@ -1128,8 +1128,8 @@ func partOf(p prior.Prior) (g prior.GaussBernoulli, ok bool) {
 		return p.AsOne(), true
 	case interface{ GaussBernoulliPrior() prior.GaussBernoulli }:
 		return p.GaussBernoulliPrior(), true
-	case interface{ GroupsPrior() prior.Groups }:
-		return rowsOfGroups(p.GroupsPrior()), true
+	case prior.Groups:
+		return rowsOfGroups(p), true
 	case interface {
 		ComplexPrior() prior.ComplexGaussBernoulli
 	}:
@@ -1161,7 +1161,7 @@ func (b *planner) jointTest() (on bool, why string, err error) {
 	if b.Start != nil {
 		return false, "not needed: the run begins at an answer", nil
 	}
-	if _, is := groupsOf(b.Model.Prior); is { // blocks of an imager's scenes were taken for one: the few entries that are largest decide what the others have in common
+	if _, is := b.Model.Prior.(prior.Groups); is { // blocks of an imager's scenes were taken for one: the few entries that are largest decide what the others have in common
 		return false, "not chosen: the largest groups would decide for the others (--joint on takes signals together)", nil
 	}
 	if err := b.jointPossible(); err != nil {

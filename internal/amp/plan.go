@@ -266,7 +266,7 @@ func (b *planner) build() (*Solver, error) {
 	slab := withDensity(b.Model.Prior, 1)
 	var rowGroups *joint.Groups
 	if b.joint() { // the rows learn what is learned of the prior
-		if groups, is := groupsOf(b.Model.Prior); is {
+		if groups, is := b.Model.Prior.(prior.Groups); is {
 			rowGroups, b.Model.Prior = jointGroups(groups, rowsFrom), groups.GroupsPrior()
 		} else {
 			b.Model.Prior = withColumns(rowsFrom, prior.ColumnsOf(b.Model.Prior))
