@@ -298,7 +298,7 @@ const (
 	GaussianSignals      WarningCode = diagnosis.GaussianSignals      // signals were taken for Gaussian, since message passing did not settle
 	HalvesDisagree       WarningCode = diagnosis.HalvesDisagree       // halves of the snapshots have gains that differ by more than their errors
 	RowsDisagree         WarningCode = diagnosis.RowsDisagree         // rows of one sensor ask for gains that differ by more than noise explains
-	NotSparse            WarningCode = diagnosis.NotSparse            // signals were not recovered, and have more entries than sensors can find
+	NotSparse            WarningCode = diagnosis.NotSparse            // signals have more entries than sensors can find, or hardly one that is zero
 	FitsDisagree         WarningCode = diagnosis.FitsDisagree         // two sparse fits of the same readings have other signals
 	NotMixed             WarningCode = diagnosis.NotMixed             // every entry of the signals is read by one sensor alone
 	SeparateParts        WarningCode = diagnosis.SeparateParts        // W falls into parts that share no entry

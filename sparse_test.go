@@ -27,6 +27,7 @@ func TestNotSparse(t *testing.T) {
 		{"sparse in cosines", jointCase{alpha: 0.6, density: 0.1}, true, "--basis dct:144"},
 		{"recovered", jointCase{alpha: 0.8, density: 0.15}, false, ""},
 		{"too few sensors", jointCase{alpha: 0.3, density: 0.15}, false, ""},
+		{"dense, and found", jointCase{alpha: 1.6, density: 1}, false, "they are as right as W is"},
 	} {
 		c.n, c.p, c.noise = 144, 8, 1e-5
 		w, y, _ := c.draw(t, 1)

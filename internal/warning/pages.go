@@ -62,10 +62,10 @@ var pages = []Page{
 	},
 	{
 		"not-sparse", Doubt,
-		"The signals were not recovered, and by the readings their power is spread over more entries than the sensors can find.",
-		"In this basis the signals are not sparse, or not sparse enough for so few sensors: scenes in pixels and noise-like signals look so. This follows from the readings without any signal being recovered: the share of them that single columns of W explain has another distribution where few entries have the power. Scenes are smooth in pixels and sparse in cosines, which the message says where it is so.",
-		"where signals are known to be as spread, and a coarse answer does: `x_var` says how coarse.",
-		[]string{"The basis that the message names, or another in which the signals are sparser (`--basis`): wavelets, gradients, or one that was learned from such signals, as a matrix.", "More sensors: with more of them than entries signals need not be sparse.", "`calamp threshold` says how many sensors it takes."},
+		"Signals were not recovered, and by the readings their power is spread over more entries than the sensors can find; or they were, with hardly an entry that is zero.",
+		"In this basis the signals are not sparse, or not enough for so few sensors: scenes in pixels and noise-like signals look so. This follows from the readings without any signal being recovered: the share of them that single columns of W explain has another distribution where few entries have the power. Scenes are smooth in pixels and sparse in cosines, which the message says where it is so. Signals that were recovered are as right as W is. A wrong W whose columns are another basis of the same space leaves no residual and right gains: behind a fibre's earlier matrix x was 23 % wrong, 25 times its error bars.",
+		"where signals are known to be as spread, and W to be right.",
+		[]string{"W, where signals are known to be sparse.", "The basis that the message names, or another in which the signals are sparser (`--basis`): wavelets, gradients, or one that was learned from such signals, as a matrix.", "More sensors: with more of them than entries signals need not be sparse.", "`calamp threshold` says how many sensors it takes."},
 	},
 	{
 		"unexplained-variance", Doubt,
