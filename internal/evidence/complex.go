@@ -32,6 +32,9 @@ type Complex struct {
 	Kappa      float64
 	LearnKappa bool
 
+	// Units are those of signals, whose columns W has.
+	Units *Units
+
 	// Joint says that an entry is of the same component of the prior in all snapshots.
 	Joint bool
 
@@ -262,7 +265,7 @@ const leastSites = 3 * looksEvery
 func (f *Complex) Settled() bool { return f.settled }
 
 // LogEvidence is the logarithm of p(y), with gains integrated out to second order about their maximum.
-func (f *Complex) LogEvidence() float64 { return f.logZ }
+func (f *Complex) LogEvidence() float64 { return f.logZ - f.Units.costOf() }
 
 // solve finds gains and signals for the present sites and noise.
 func (f *Complex) solve() error {

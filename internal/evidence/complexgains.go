@@ -530,8 +530,9 @@ func (f *Complex) Halves(ctx context.Context) (ratio float64, err error) {
 	return f.disagree(halves), nil
 }
 
-// takeSettings takes over what is known of noise and phases, and whether entries are joint.
+// takeSettings takes over what is known of noise and phases, whether entries are joint, and the units of signals.
 func (f *Complex) takeSettings(from *Complex) {
+	f.Units = from.Units
 	f.GivenNoise, f.Kappa, f.LearnKappa, f.Joint, f.Real = from.GivenNoise, from.Kappa, from.LearnKappa, from.Joint, from.Real
 }
 

@@ -171,7 +171,7 @@ func (f *Complex) smooth(w func(mu, i int) complex128, i int) bool {
 // Between is a fit, for more steps, of entries that may lie between columns of W, begun at this one: of entries that are larger than both neighbours, whose columns follow a smooth curve, the place is learned. It is nil
 // where there are none, where readings are missing, or where sensors have several rows.
 func (f *Complex) Between(w func(mu, i int) complex128) *Complex {
-	if f.readers != nil || f.Real || f.Weight == nil || f.readingsMissing() {
+	if f.readers != nil || f.Real || f.Units != nil || f.Weight == nil || f.readingsMissing() {
 		return nil
 	}
 	size, all := make([]float64, f.n), 0.0
@@ -196,7 +196,9 @@ func (f *Complex) Between(w func(mu, i int) complex128) *Complex {
 	if len(p.columns) == 0 {
 		return nil
 	}
-	out := f.onFrom(w).Turned()
+	out := f.onFrom(w)
+	out.Joint = true
+	out = out.Turned()
 	out.places = p
 	for j, i := range p.columns {
 		for _, l := range []int{(i + f.n - 1) % f.n, (i + 1) % f.n} { // a neighbour's part is that of the entry between

@@ -180,7 +180,7 @@ func (f *Complex) Whole() *Complex {
 	return out
 }
 
-// onFrom is a fit of all snapshots with joint entries, for another matrix, that begins at the gains, the noise and the prior of this one.
+// onFrom is a fit of all snapshots, for another matrix, that begins at the gains, the noise and the prior of this one.
 func (f *Complex) onFrom(w func(mu, i int) complex128) *Complex {
 	y := f.y
 	if f.whole != nil {
@@ -188,7 +188,7 @@ func (f *Complex) onFrom(w func(mu, i int) complex128) *Complex {
 	}
 	out := NewComplex(f.m, f.n, len(y), w, func(mu, k int) complex128 { return y[k][mu] }, 0)
 	out.takeSettings(f)
-	out.Spread, out.Joint = f.Spread, true
+	out.Spread = f.Spread
 	out.BeginAt(f.S)
 	unit := square(out.S[0] / f.S[0])
 	out.Noise, out.Weight, out.Variance = unit*f.Noise, slices.Clone(f.Weight), slices.Clone(f.Variance)

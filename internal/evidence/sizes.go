@@ -59,7 +59,7 @@ func (f *Fit) Sized(places bool) *Fit {
 	if f.summed || len(f.Families) > 1 || p == 1 {
 		return nil
 	}
-	n, of := f.w.Columns, f.regressors(places)
+	n, of := f.w.Columns, regressors(unevenColumns(columnSquares(f.w), f.seen), f.w.Columns, places)
 	if len(of) == 0 {
 		return nil
 	}
@@ -74,10 +74,9 @@ func (f *Fit) Sized(places bool) *Fit {
 	return next
 }
 
-// regressors are those that may be chosen: log |w|² where columns are unequal, or, with places, none but the constant, log |w|², and with these the place on a line, the distance from the first entry of a grid, or the places along its sides.
+// regressors are those of n entries that may be chosen: log |w|² where columns are unequal, or, with places, none but the constant, log |w|², and with these the place on a line, the distance from the first entry of a grid, or the places along its sides.
 // The first entry then has a size of its own: it is the mean of a scene, and on no power law.
-func (f *Fit) regressors(places bool) (of [][][]float64) {
-	n := f.w.Columns
+func regressors(logs []float64, n int, places bool) (of [][][]float64) {
 	column := func(at func(i int) float64) []float64 {
 		r := make([]float64, n)
 		for i := range r {
@@ -89,7 +88,7 @@ func (f *Fit) regressors(places bool) (of [][][]float64) {
 	if places {
 		of = append(of, base)
 	}
-	if logs := f.unevenColumns(); logs != nil {
+	if logs != nil {
 		base = append(base, logs)
 		of = append(of, base)
 	}
@@ -117,19 +116,19 @@ func (f *Fit) regressors(places bool) (of [][][]float64) {
 }
 
 // unevenColumns are log |w|² (N) where columns of W differ; of those that no reading sees that of the least.
-func (f *Fit) unevenColumns() (logs []float64) {
-	squares, seen := columnSquares(f.w), []float64(nil)
+func unevenColumns(squares []float64, seen []bool) (logs []float64) {
+	var sorted []float64
 	for i, v := range squares {
-		if f.seen[i] {
-			seen = append(seen, v)
+		if seen[i] {
+			sorted = append(sorted, v)
 		}
 	}
-	slices.Sort(seen)
-	if len(seen) == 0 || !(stat.Quantile(0.9, stat.Empirical, seen, nil) > leastUneven*stat.Quantile(0.1, stat.Empirical, seen, nil)) {
+	slices.Sort(sorted)
+	if len(sorted) == 0 || !(stat.Quantile(0.9, stat.Empirical, sorted, nil) > leastUneven*stat.Quantile(0.1, stat.Empirical, sorted, nil)) {
 		return nil
 	}
 	for _, v := range squares {
-		logs = append(logs, math.Log(max(v, seen[0])))
+		logs = append(logs, math.Log(max(v, sorted[0])))
 	}
 	return logs
 }
@@ -163,19 +162,36 @@ func (f *Fit) stepSizes() {
 		if s.determined[i] >= leastPart*n {
 			information = 0.5 * n // that of E x², which never lowers the evidence: its steps would be too short where readings hardly know the entry
 		}
-		off := math.Log(gamma) - s.line[i]
-		rise := (slope - off/s.Variance) / (information + 1/s.Variance)
-		gammas[i] = gamma * math.Exp(min(max(rise, -mostRise), mostRise))
+		gammas[i] = s.stepped(i, gamma, slope, information)
 	}
 }
 
-// slopeOf is the slope of the evidence along log Γ_i, and the information on it. That is Fisher's, d_i/2; where an entry is smaller than its variance has it, the observed one, which is larger where readings determine less than
-// half of it: with Fisher's, sizes and the law went up and down by turns.
+// stepped is the variance of entry i after a step.
+func (s *Sizes) stepped(i int, gamma, slope, information float64) float64 {
+	off := math.Log(gamma) - s.line[i]
+	rise := (slope - off/s.Variance) / (information + 1/s.Variance)
+	return gamma * math.Exp(min(max(rise, -mostRise), mostRise))
+}
+
+// slopeOf is that of entry i, see [slopeOfSize].
 func (f *Fit) slopeOf(i int, gamma float64) (slope, information float64) {
 	_, p := f.X.Dims()
-	n, d := float64(p), f.Sizes.determined[i]
-	slope = 0.5 * (f.sharedSquare(i)/gamma - n)
+	return slopeOfSize(f.sharedSquare(i)/gamma, f.Sizes.determined[i], float64(p))
+}
+
+// slopeOfSize is the slope of the evidence along log Γ_i, and the information on it, with the sum of n mean squares in units of Γ_i. That is Fisher's, d_i/2; where an entry is smaller than its variance has it, the observed one, which is larger where readings determine less than
+// half of it: with Fisher's, sizes and the law went up and down by turns.
+func slopeOfSize(squares, d, n float64) (slope, information float64) {
+	slope = 0.5 * (squares - n)
 	return slope, 0.5*d + max(0, (2*math.Sqrt(d/n)-1)*slope)
+}
+
+// sizeFrom is where log Γ_i would go without its prior.
+func sizeFrom(i int, gamma, slope, information, n float64) size {
+	if slope > 0 { // no further than to Σ_k x²_ik/n
+		slope = 0.5 * n * math.Log1p(2*slope/n)
+	}
+	return size{i, math.Log(gamma) + slope/information, 1 / information}
 }
 
 // setDetermined sets d_i = Σ_k (1 - C_ik/Γ_ik)² (N).
@@ -208,18 +224,19 @@ func (f *Fit) sharedSquare(i int) (e float64) {
 func (f *Fit) setLaw() bool {
 	s, gammas := f.Sizes, f.shared()
 	_, p := f.X.Dims()
-	n := float64(p)
 	f.setDetermined(s.determined)
 	var found logSizes
 	for i, d := range s.determined {
 		if i != f.common && f.seen[i] && d > leastKnown {
 			slope, information := f.slopeOf(i, gammas[i])
-			if slope > 0 { // no further than to Σ_k x²_ik/n
-				slope = 0.5 * n * math.Log1p(2*slope/n)
-			}
-			found = append(found, size{i, math.Log(gammas[i]) + slope/information, 1 / information})
+			found = append(found, sizeFrom(i, gammas[i], slope, information, float64(p)))
 		}
 	}
+	return s.choose(found)
+}
+
+// choose fits the law, which setLaw describes, to what is found of sizes.
+func (s *Sizes) choose(found logSizes) bool {
 	of := s.of
 	if s.steps++; s.steps > choosesFor {
 		of = [][][]float64{s.regressors}
