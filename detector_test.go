@@ -9,6 +9,7 @@ import (
 
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/online"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/solver"
@@ -27,6 +28,7 @@ func hasWarning(r *calamp.Result, code calamp.WarningCode) bool {
 // TestNoiseAtTheReading solves problems with noise of both places as either. With the right place given, the gains are within their intervals at the true common scale, a level
 // that is learned is the true one, and nothing is warned of; with the other place given, that is.
 func TestNoiseAtTheReading(t *testing.T) {
+	tests.Long(t)
 	before := readNoise
 	before.NoiseVar, before.Own = 1e-4, channel.Detector{}
 	for _, own := range []bool{false, true} {

@@ -196,6 +196,7 @@ func TestKnownGains(t *testing.T) {
 // A W that is wrong by another basis of the signals has the same columns' span, so that other signals explain the readings to the noise: entries of all sizes, in place of few. Gains are right, and a density that was
 // given is all that contradicts.
 func TestAnotherBasisContradictsTheDensity(t *testing.T) {
+	tests.Long(t)
 	const m, n, p, density, noise = 90, 60, 8, 0.15, 1e-6
 	for _, wrong := range []float64{0, 0.03} {
 		rng := rand.New(rand.NewPCG(1, 2))

@@ -223,7 +223,7 @@ func TestArrayWithFreePhases(t *testing.T) {
 // Twenty-four antennas on a circle, of which no phase is known, and four sources between the directions of W: where they lie is found, and error bars hold. Without that gains were off by 1 to 8 %, with 38 to 77 % inside.
 func TestArrayBetweenDirections(t *testing.T) {
 	tests.Long(t)
-	c := snapshots{n: 72, m: 24, p: 200, sources: 4, exactly: true, circle: true, between: 0.4, noise: 1e-3, gain: channel.ComplexPrior{Lo: 0.7, Hi: 1.3}}
+	c := snapshots{n: 72, m: 24, p: 100, sources: 4, exactly: true, circle: true, between: 0.4, noise: 1e-3, gain: channel.ComplexPrior{Lo: 0.7, Hi: 1.3}}
 	phases, amplitudes := 0.0, 0.0
 	for seed := range uint64(2) {
 		res, _, inside := c.solveUntold(t, seed)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/calamp/calamp"
+	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/solver"
 )
@@ -44,6 +45,7 @@ func relativeError(d *deepProblem, r *calamp.Result) float64 {
 
 // Latents of two groups, given and learned; one prior of all does not find them from so few sensors.
 func TestNetworkOfGroups(t *testing.T) {
+	tests.Long(t)
 	g := halves(t, 0.58, 0.02)
 	d := latentsProblem(t, 0, 0.13, g)
 	for _, c := range []struct {
@@ -69,6 +71,7 @@ func TestNetworkOfGroups(t *testing.T) {
 
 // Latents that are there in all signals or in none are found from fewer sensors than one by one, and their evidence is higher.
 func TestNetworkOfRows(t *testing.T) {
+	tests.Long(t)
 	some := rand.New(rand.NewPCG(2, 3)).Perm(60)[:18]
 	of := make([]int, 60)
 	for _, j := range some {

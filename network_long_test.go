@@ -13,6 +13,7 @@ import (
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/tables"
+	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/solver"
@@ -218,6 +219,7 @@ func newDecoderProblem(t testing.TB, seed uint64, m int) *deepProblem {
 // Images out of a trained decoder are found with all of the model learned, from far fewer sensors than pixels that are not dark; with the common scale, which the decoder holds by little,
 // also where gains fill a part of the range that was given.
 func TestNetworkOfDecoder(t *testing.T) {
+	tests.Long(t)
 	const seeds = 3
 	inside := 0.0 // of 48 latents in a problem: one may be some of them off
 	for seed := range uint64(seeds) {
@@ -273,6 +275,7 @@ func (d *deepProblem) learned() *calamp.Options {
 
 // TestNetworkHardlyHoldsScale has biases that hold the scale to some tenths of a percent: messages creep there.
 func TestNetworkHardlyHoldsScale(t *testing.T) {
+	tests.Long(t)
 	for _, b := range []float64{0.05, 0.1} {
 		for seed := range uint64(3) {
 			rng := rand.New(rand.NewPCG(seed, 77))

@@ -7,6 +7,7 @@ import (
 
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/internal/tables"
+	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/solver"
 )
@@ -47,6 +48,7 @@ func correlatedLatents(t testing.TB, seed uint64, alpha, correlation float64, p 
 
 // Latents that are correlated across signals are known better with their covariance, which is learned; everything else is learned, too.
 func TestNetworkOfCorrelatedRows(t *testing.T) {
+	tests.Long(t)
 	d := correlatedLatents(t, 1, 0.2, 0.9, 5, 1e-3)
 	opt := d.learned()
 	one := solve(t, &d.Problem, opt)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/internal/tables"
+	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/prior"
 )
 
@@ -29,6 +30,7 @@ func newSlackProblem(t testing.TB, seed uint64, alpha, part float64) (d *deepPro
 
 // Slack is learned, from above where there is none, beside latents and noise that are learned, too. At α = 0.4 steps that leave out how fields follow it overshoot.
 func TestNetworkSlackLearned(t *testing.T) {
+	tests.Long(t)
 	for _, c := range []struct {
 		part, alpha float64
 		all         bool

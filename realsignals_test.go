@@ -11,6 +11,7 @@ import (
 
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/solver"
@@ -19,6 +20,7 @@ import (
 // Signals of which a third are not zero are more than complex ones may be behind 40 rows for 64 entries, and gains with phases about zero. Where they are real they are found, with intervals that hold, and the plan says so;
 // where they are complex, but few, they are found as that.
 func TestRealSignals(t *testing.T) {
+	tests.Long(t)
 	const m, n, p = 40, 64, 16
 	for name, c := range map[string]struct {
 		density float64

@@ -57,6 +57,7 @@ func drawComplexSharing(t testing.TB, te teacher.Complex, rows int, broken float
 
 // Complex gains of several rows are known as those of as many signals, by whatever algorithm, with phases about nominal ones and free.
 func TestSharedSensorsComplex(t *testing.T) {
+	tests.Long(t)
 	for _, c := range []struct {
 		p, rows   int
 		kappa     float64

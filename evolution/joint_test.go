@@ -67,6 +67,7 @@ func TestJointEntry(t *testing.T) {
 
 // TestJointPointsAreQuadrature: with no correlation to speak of the averages over points are those of the quadrature.
 func TestJointPointsAreQuadrature(t *testing.T) {
+	tests.Long(t)
 	for _, c := range []struct {
 		p     int
 		alpha float64

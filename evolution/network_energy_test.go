@@ -10,6 +10,7 @@ import (
 
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/evolution"
+	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/replica"
 )
@@ -17,6 +18,7 @@ import (
 // The information of a field on the signals has half of their error as its derivative, whatever the layers are: what state evolution iterates is the gradient of
 // what it stands for.
 func TestNetworkInformationHasTheErrorAsSlope(t *testing.T) {
+	tests.Long(t)
 	layer := func(inputs float64, f prior.Activation) evolution.Layer {
 		return evolution.Layer{Inputs: inputs, WeightVar: 1.2, BiasVar: 0.1, Activation: f}
 	}

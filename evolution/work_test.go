@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/prior"
 )
 
@@ -36,6 +37,7 @@ func TestWideRange(t *testing.T) {
 
 // TestContextsAreHeeded: within an average, by every function that has a context.
 func TestContextsAreHeeded(t *testing.T) {
+	tests.Long(t)
 	m := hard()
 	wide := Mismatch{Teacher: Belief{m.Signal, m.Gain, m.NoiseVar}, Student: Belief{m.Signal, m.Gain, 2 * m.NoiseVar}, Alpha: m.Alpha, P: m.P}
 	offset := m

@@ -11,6 +11,7 @@ import (
 
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/online"
 	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
@@ -109,6 +110,7 @@ func (c *choices) absorb(t *testing.T, to *online.Calibrator, first, end int, ma
 
 // Samples of eight matrices are found as those of one, errors of signals and gains within a tenth.
 func TestSamplesOfSeveralMatrices(t *testing.T) {
+	tests.Long(t)
 	const samples, seeds = 20, 6
 	var x, s [2]float64
 	for seed := range uint64(seeds) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/online"
 	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
@@ -155,6 +156,7 @@ func TestStreamLearnsDelays(t *testing.T) {
 
 // A stream says of delays that rows are not linear in them: gains take a part, and their error bars do not hold.
 func TestStreamDoubtsDelays(t *testing.T) {
+	tests.Long(t)
 	for spread, want := range map[float64]bool{0.01: false, 0.03: true} {
 		l := newLate(96, 120, spread, 3)
 		c := l.calibrator(t, l.given, online.Options{SensorDerivatives: l.delays()})

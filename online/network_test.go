@@ -11,6 +11,7 @@ import (
 
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/online"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/solver"
@@ -127,6 +128,7 @@ func TestNetworkStream(t *testing.T) {
 // Of a network with its weights permuted a few samples are learned from, and then none, with a word; of the right one with much noise all are. Latents are those
 // of the signal.
 func TestNetworkOfOthers(t *testing.T) {
+	tests.Long(t)
 	te, in, network := deepStream(t, 12)
 	noisy := te
 	noisy.NoiseVar = 0.02

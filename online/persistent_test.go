@@ -7,6 +7,7 @@ import (
 
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/tables"
+	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/online"
 	"github.com/calamp/calamp/prior"
 )
@@ -29,6 +30,7 @@ func (w *world) persisting(t testing.TB, persistent bool, opt online.Options) *o
 
 // Of few sensors samples are found by the support of those before them, and what is learned of it is a part of the state.
 func TestPersistent(t *testing.T) {
+	tests.Long(t)
 	const samples = 60
 	var errors [2]float64
 	for way := range errors {

@@ -4,11 +4,14 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/calamp/calamp/internal/tests"
 )
 
 // TestExtremeFields: whatever the fields are, posteriors end, and are of a distribution; where the arithmetic does not survive, and only there,
 // the mean or the variance is no number, which solvers see.
 func TestExtremeFields(t *testing.T) {
+	tests.Long(t)
 	const draws, lots = 64, 60
 	rng := rand.New(rand.NewPCG(7, 8))
 	number := func() float64 {

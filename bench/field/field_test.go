@@ -254,6 +254,7 @@ func TestFiles(t *testing.T) {
 // TestBlindBound: with many snapshots behind a random W gains cost little; of positive scenes behind masks of 0 and 1 they cost more the fewer scenes there are, and an error of x
 // that is below the bound is not found where the prior is no more than the bound's.
 func TestBlindBound(t *testing.T) {
+	tests.Long(t)
 	byName := map[string]*kind{}
 	for _, k := range kinds() {
 		byName[k.name] = k

@@ -3,6 +3,7 @@ package main
 import (
 	"math"
 	"math/rand/v2"
+	"sync"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -183,8 +184,16 @@ func dct(n int) basis {
 	return basis{b}
 }
 
-// dct2 is that of images of side×side.
-func dct2(side int) basis { return product(dct(side), dct(side)) }
+// dct2 is that of images of side×side, made once for each side.
+func dct2(side int) basis {
+	known, ok := cosines.Load(side)
+	if !ok {
+		known, _ = cosines.LoadOrStore(side, product(dct(side), dct(side)))
+	}
+	return known.(basis)
+}
+
+var cosines sync.Map // basis by side
 
 // haar is the basis of Haar wavelets of n, a power of two.
 func haar(n int) basis {

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/calamp/calamp/internal/command/console"
+	"github.com/calamp/calamp/internal/tests"
 )
 
 // TestStateEvolutionGolden compares the command with an independent computation,
@@ -130,6 +131,7 @@ func TestPredictionInterrupted(t *testing.T) {
 // TestThresholdOfJointSignals: the number of sensors with noise is a sentence about errors near those of known gains, --joint takes its value as solve has it, and
 // what is not available is an error that says so.
 func TestThresholdOfJointSignals(t *testing.T) {
+	tests.Long(t)
 	args := []string{"threshold", "--density", "0.2", "--p", "5", "--s-range", "0.7,1.3", "--noise-var", "1e-3", "--n", "500"}
 	want := ""
 	for _, joint := range [][]string{{"--joint"}, {"--joint", "on"}, {"--joint=on"}} {

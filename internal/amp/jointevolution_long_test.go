@@ -15,6 +15,7 @@ import (
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/evolution"
 	"github.com/calamp/calamp/internal/tables"
+	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/solver"
@@ -260,6 +261,7 @@ func TestLongJointEvolution(t *testing.T) {
 
 // TestJointEvolution: the iteration is where state evolution says, up to what the density of one small instance is off by.
 func TestJointEvolution(t *testing.T) {
+	tests.Long(t)
 	const n, iterations = 1000, 8
 	for _, correlation := range []float64{0, 0.9} {
 		c := evolvedCase{p: 10, alpha: 0.5, correlation: correlation}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/joint"
+	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/solver"
@@ -213,6 +214,7 @@ func TestJointRowsAreExactForEntriesOfOneSize(t *testing.T) {
 
 // Rows that fields of independent signals asked for are recovered, and the run ends where its own fields are decided against them: signals that have each other's entries in another order have no support in common.
 func TestJointRowsRecoverOrEnd(t *testing.T) {
+	tests.Long(t)
 	const n, p, noise = 500, 10, 1e-6
 	for seed := range uint64(3) {
 		for m, own := range map[int]bool{150: false, 400: true} {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/solver"
@@ -14,6 +15,7 @@ import (
 
 // TestSizeOfErrorsOfMatrix: how far entries of W are wrong is found to some percent, since what signals follow of the errors is counted.
 func TestSizeOfErrorsOfMatrix(t *testing.T) {
+	tests.Long(t)
 	const m, n, p, rho, seeds = 240, 300, 20, 0.2, 4
 	for _, eta := range []float64{0.003, 0.03} {
 		squares := 0.0

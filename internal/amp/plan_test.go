@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/solver"
@@ -122,6 +123,7 @@ func planned(all ...choice) (*Solver, *solver.Plan, error) {
 // Every pair of things that can be asked for runs, or says which two exclude each
 // other. `go test -v -run Plan` prints the table.
 func TestPlanOfEveryPair(t *testing.T) {
+	tests.Long(t)
 	all := planChoices()
 	for i, a := range all {
 		for _, b := range all[i:] {

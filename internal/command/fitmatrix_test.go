@@ -15,6 +15,7 @@ import (
 
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/internal/dataset"
+	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/operator"
 )
 
@@ -88,6 +89,7 @@ func TestMatrixErrorLeavesScale(t *testing.T) {
 
 // calamp solve doubts the matrix, and calamp fit-matrix finds it: with it solve has no doubt.
 func TestFitMatrix(t *testing.T) {
+	tests.Long(t)
 	const theta = 0.02
 	folder := nearlyKnown(t, theta)
 	in := func(name string) string { return filepath.Join(folder, name) }

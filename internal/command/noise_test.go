@@ -53,6 +53,7 @@ func TestNoiseAlone(t *testing.T) {
 
 // TestThresholdSentence: with noise that hides the gains it takes as many sensors as with known gains, and not none.
 func TestThresholdSentence(t *testing.T) {
+	tests.Long(t)
 	for _, c := range []struct {
 		flags, want string
 	}{

@@ -153,6 +153,7 @@ var unsaid = map[string]string{
 
 // TestSchema walks the parameters of a model, and finds each as a flag, in model files, in JSON, on the page, in Python, in MATLAB and in the docs, or why not.
 func TestSchema(t *testing.T) {
+	tests.Long(t)
 	folder := bench(t)
 	text := func(path string) string {
 		data, err := os.ReadFile(filepath.FromSlash("../../" + path))

@@ -8,10 +8,12 @@ import (
 	"testing"
 
 	"github.com/calamp/calamp/internal/dataset"
+	"github.com/calamp/calamp/internal/tests"
 )
 
 // Parameters of every sensor are in the result; what does not go along with them is refused by name.
 func TestSensorDerivatives(t *testing.T) {
+	tests.Long(t)
 	folder := nearlyKnown(t, 0)
 	in := func(name string) string { return filepath.Join(folder, name) }
 	run := func(args ...string) (errs string, code int) {

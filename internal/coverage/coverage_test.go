@@ -14,6 +14,7 @@ import (
 )
 
 func TestMatchedModelIsCalibrated(t *testing.T) {
+	tests.Long(t)
 	c := &Check{
 		Teacher: teacher.Teacher{
 			N: 200, M: 180, P: 4,

@@ -204,6 +204,7 @@ func TestFilesMayTakeWhatTheyAre(t *testing.T) {
 
 // TestManyArrays lists a file of many arrays in a time that grows as the file does.
 func TestManyArrays(t *testing.T) {
+	tests.Long(t)
 	var variables [][]byte
 	for i := range 40000 {
 		variables = append(variables, matVariable(6, 0, 0, 0, fmt.Sprintf("v%d", i), matElement(9, nil)))

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"gonum.org/v1/gonum/floats"
+
+	"github.com/calamp/calamp/internal/tests"
 )
 
 // array is a uniform line of antennas half a wavelength apart, a grid of directions four times as fine as its beam, and a few sources a snapshot.
@@ -116,6 +118,7 @@ func TestComplexArray(t *testing.T) {
 
 // TestComplexFreePhases: with two snapshots and phases of which nothing is known, most starts come to one answer, and it is right but for a shift. Others are less likely, and differ from one another.
 func TestComplexFreePhases(t *testing.T) {
+	tests.Long(t)
 	a := newArray(rand.New(rand.NewPCG(3, 4)), 32, 2, 100, 0.001)
 	var fits []*Complex
 	best := 0

@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/calamp/calamp/internal/dense"
+	"github.com/calamp/calamp/internal/tests"
 )
 
 // scan is a problem whose snapshots have the correlation ρ^|k-l|, as lines of a scan.
@@ -70,6 +71,7 @@ func judge(t *testing.T, f *Fit, s []float64, x *mat.Dense) (gains, signals, dev
 // TestCorrelatedSnapshots: of snapshots that resemble each other gains are found twice as well, their stated errors are nearer to the true ones, and the evidence says that they do.
 // Of independent ones it says so, too. Stated errors leave out that Γ and Δ were fitted (see [Fit.Halves]), for both.
 func TestCorrelatedSnapshots(t *testing.T) {
+	tests.Long(t)
 	for _, rho := range []float64{0.98, 0} {
 		var off, deviation [2]float64 // correlated, independent
 		const problems = 6

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"gonum.org/v1/gonum/mat"
+
+	"github.com/calamp/calamp/internal/tests"
 )
 
 // stick makes sensors read a level of their own, with noise of a hundredth of the readings.
@@ -23,6 +25,7 @@ func stick(r *rand.Rand, y *mat.Dense, sensors ...int) {
 
 // TestLevelsAreFound has smooth signals, of which free variances explain anything, and sensors that are stuck.
 func TestLevelsAreFound(t *testing.T) {
+	tests.Long(t)
 	stuck := []int{7, 23, 24, 51}
 	for seed := range uint64(6) {
 		w, y, _, _ := smooth(seed, 60, 80, 8, 50)
@@ -46,6 +49,7 @@ func TestLevelsAreFound(t *testing.T) {
 
 // TestLevelsOfSensorsInOrder are none, of smooth signals, and of images, whose first entry is much the same in all snapshots.
 func TestLevelsOfSensorsInOrder(t *testing.T) {
+	tests.Long(t)
 	for seed := range uint64(6) {
 		w, y, _, _ := smooth(seed, 60, 80, 8, 50)
 		images, read, _, _ := image(seed, 100, 12, 4)

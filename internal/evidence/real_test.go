@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"gonum.org/v1/gonum/floats"
+
+	"github.com/calamp/calamp/internal/tests"
 )
 
 // realProblem are real sparse signals behind a complex W, and gains with phases.
@@ -40,6 +42,7 @@ func realProblem(seed uint64, m, n, p int, rho, noise, spread float64) (w, y [][
 
 // TestRealSignals: real signals behind a complex W are found where twice as many entries are there as complex ones might be; errors of signals, and of phases with the common one, are those stated.
 func TestRealSignals(t *testing.T) {
+	tests.Long(t)
 	for seed := range uint64(3) {
 		const m, n, p = 60, 100, 10
 		w, y, x, s := realProblem(seed, m, n, p, 0.3, 1e-4, 0.3)
@@ -78,6 +81,7 @@ func TestRealSignals(t *testing.T) {
 
 // TestRedrawnComplex: of two snapshots, which have no halves, readings are drawn from the answer: it is found again within its errors, and the same each time.
 func TestRedrawnComplex(t *testing.T) {
+	tests.Long(t)
 	const m, n, p = 60, 80, 2
 	w, y, _, _ := realProblem(3, m, n, p, 0.1, 1e-4, 0.1)
 	fit := NewComplex(m, n, p, func(mu, i int) complex128 { return w[mu][i] }, func(mu, k int) complex128 { return y[mu][k] }, 0)

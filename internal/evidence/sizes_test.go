@@ -7,6 +7,8 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
+
+	"github.com/calamp/calamp/internal/tests"
 )
 
 // smooth is a problem whose columns of W, and entries, fall by a decade in every so many columns: a spectrometer of overlapping bands in cosines.
@@ -22,6 +24,7 @@ func smooth(seed uint64, m, n, p int, decade float64) (w, y *mat.Dense, s []floa
 
 // TestSizesFollowColumns compares free variances with those of the line: signals that decay have half of the errors, and the evidence says so.
 func TestSizesFollowColumns(t *testing.T) {
+	tests.Long(t)
 	for seed := range uint64(4) {
 		w, y, s, x := smooth(seed, 60, 80, 8, 50)
 		free := learned(t, New(w, y, false), 300)
@@ -56,6 +59,7 @@ func TestSizesFollowColumns(t *testing.T) {
 
 // TestSizesCover counts how many entries are within 1.96 stated standard deviations, with variances and gains integrated out.
 func TestSizesCover(t *testing.T) {
+	tests.Long(t)
 	inside, count := 0.0, 0.0
 	for seed := range uint64(8) {
 		w, y, s, x := smooth(100+seed, 60, 80, 8, 50)
@@ -107,6 +111,7 @@ func image(seed uint64, m, side, p int) (w, y *mat.Dense, s []float64, x *mat.De
 
 // TestSizesFollowPlaces compares free variances with those of a power law of frequency, which is found with its grid: gains are known better, and as well as is stated.
 func TestSizesFollowPlaces(t *testing.T) {
+	tests.Long(t)
 	const seeds, side, m = 6, 12, 100
 	squares := 0.0
 	for seed := range uint64(seeds) {

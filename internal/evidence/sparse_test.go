@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"gonum.org/v1/gonum/mat"
+
+	"github.com/calamp/calamp/internal/tests"
 )
 
 // blurred is a problem with sparse signals behind a Gaussian blur with a floor: columns of W are far from independent.
@@ -78,6 +80,7 @@ func learned(t *testing.T, fit *Fit, most int) *Fit {
 // TestSitesAreThePosterior compares the mean of each entry with that of the prior seen through its cavity: a fixed point of
 // expectation propagation is where they agree.
 func TestSitesAreThePosterior(t *testing.T) {
+	tests.Long(t)
 	w, y, x, _ := blurred(4, 60, 48, 6, 1e-2)
 	r := rand.New(rand.NewPCG(6, 6))
 	w.Apply(func(int, int, float64) float64 { return r.NormFloat64() }, w)
@@ -200,6 +203,7 @@ func TestCavityOfANarrowSite(t *testing.T) {
 
 // TestTwoValues has pixels that are dark or bright behind masks. With slabs of any size some of the dark ones become a background, which gains make up for.
 func TestTwoValues(t *testing.T) {
+	tests.Long(t)
 	const m, n, p = 72, 96, 20
 	r := rand.New(rand.NewPCG(7, 43))
 	w, x, y := mat.NewDense(m, n, nil), mat.NewDense(n, p, nil), mat.NewDense(m, p, nil)

@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/calamp/calamp/internal/tests"
 )
 
 // A sample covariance of few rows is shrunk to what they show: independent signals to a multiple of I, those of one amplitude hardly.
@@ -173,6 +175,7 @@ func TestSizes(t *testing.T) {
 
 // Rows whose values are products of two normal ones differ in size, with a shape of one half, and rows of one covariance do not.
 func TestSizesAreLearned(t *testing.T) {
+	tests.Long(t)
 	const n, p, a = 4000, 8, 1e6
 	for _, differ := range []bool{false, true} {
 		rng := rand.New(rand.NewPCG(5, 6))
@@ -238,6 +241,7 @@ func TestShrinkKeepsBrightness(t *testing.T) {
 
 // Rows that change by a part of their brightness are few, and of many sizes: those that change most are no directions that signals have, as fields become known. By what rows of one size have 15 to 27 were kept.
 func TestFewRowsHaveNoDirectionsOfTheirOwn(t *testing.T) {
+	tests.Long(t)
 	const p, n, least = 60, 34, 1e-4
 	for seed := range uint64(5) {
 		rng := rand.New(rand.NewPCG(seed, 4))

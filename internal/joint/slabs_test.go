@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/prior"
 )
 
@@ -77,6 +78,7 @@ func TestSlabsAreExactWhereTheyAreGaussian(t *testing.T) {
 
 // Positive, Laplace and mixed values are likelier than Gaussian ones by their fields, and have the errors that are stated; of mixtures, whose posterior may have two peaks, expectation propagation states 6 to 8 % less.
 func TestSlabsOfOtherKinds(t *testing.T) {
+	tests.Long(t)
 	const n, p = 10000, 4
 	for _, c := range []struct {
 		name string

@@ -4,6 +4,8 @@ import (
 	"math"
 	"strings"
 	"testing"
+
+	"github.com/calamp/calamp/internal/tests"
 )
 
 const jointSpec = `
@@ -29,6 +31,7 @@ joint = 0
 
 // TestJointSweep: signals that share their entries are recovered where independent ones are not, and as state evolution has it.
 func TestJointSweep(t *testing.T) {
+	tests.Long(t)
 	points := parsed(t, jointSpec).Points()
 	dir := t.TempDir()
 	if err := runInto(t, dir, points, &Local{Workers: 2}, 0); err != nil {
