@@ -65,7 +65,8 @@ const (
 	// SurePhases is the concentration of phases, a spread of half a radian, above which s = 1 is the start that they are near, and which few sensors with phases that are anywhere have by chance.
 	SurePhases = 4
 
-	// mostOfStarts is how many times P M²(M+N) multiplications all steps of all starts may take, some three seconds on a core, and mostOfReal the same where signals are real.
+	// mostOfStarts is how many times P M²(M+N) multiplications all steps of all starts may take, some three seconds on a core, and mostOfReal the same where signals are real: with 8e9, a law of sizes, and then complex
+	// signals, left independent real ones of Fourier masks 1 untried.
 	mostOfStarts, mostOfReal = 3e9, 1.2e10
 
 	// narrowedAfter is after how many steps a concentration of phases that was given is held. Before, it is learned. Two lines of 32 and 48 antennas with phases of 0.1 radian had 14 times and twice the

@@ -24,9 +24,9 @@ func (f *Complex) Scaled() *Complex {
 	if s == nil {
 		return nil
 	}
-	unit := make([]float64, f.n)
+	unit, largest := make([]float64, f.n), floats.Max(s.line)
 	for i, log := range s.line {
-		unit[i] = math.Exp(0.5 * (log - floats.Max(s.line)))
+		unit[i] = math.Exp(0.5 * (log - largest))
 	}
 	units := &Units{of: unit, cost: costOfLaw(s.Law, f.n) + math.Log(float64(len(s.of)))}
 	out := f.onFrom(units.Columns(f.w.at))
@@ -78,26 +78,21 @@ func (f *Complex) lawOfSizes() *Sizes {
 		seen[i] = v > 0
 	}
 	s := &Sizes{Variance: firstSizes, Places: true, of: regressors(unevenColumns(squares, seen), f.n, true), line: make([]float64, f.n)}
-	gammas := make([]float64, f.n)
-	for i := range gammas {
-		gammas[i] = f.meanSquare()
-	}
+	gammas, slopes, informations := slices.Repeat([]float64{f.meanSquare()}, f.n), make([]float64, f.n), make([]float64, f.n)
 	for range lawRounds {
 		var found logSizes
 		for i, gamma := range gammas {
 			square, determined, count := f.under(i, gamma)
+			slopes[i], informations[i] = slopeOfSize(square/gamma, determined, count)
 			if determined > leastKnown {
-				slope, information := slopeOfSize(square/gamma, determined, count)
-				found = append(found, sizeFrom(i, gamma, slope, information, count))
+				found = append(found, sizeFrom(i, gamma, slopes[i], informations[i], count))
 			}
 		}
 		if !s.choose(found) {
 			return nil
 		}
 		for i, gamma := range gammas {
-			square, determined, count := f.under(i, gamma)
-			slope, information := slopeOfSize(square/gamma, determined, count)
-			gammas[i] = s.stepped(i, gamma, slope, information)
+			gammas[i] = s.stepped(i, gamma, slopes[i], informations[i])
 		}
 	}
 	if len(s.Law) == 1 {
