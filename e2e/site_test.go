@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
@@ -25,17 +24,17 @@ func TestSite(t *testing.T) {
 			b.look(fmt.Sprintf("site-%s-%d-%s", filepath.Base(page), width, theme), theme)
 		}
 		b.do(chromedp.SendKeys(`#search input`, "error bars"))
-		b.until(5*time.Second, `document.querySelectorAll("#found a").length > 3`)
+		b.until(`document.querySelectorAll("#found a").length > 3`)
 		b.look(fmt.Sprintf("site-search-%d-%s", width, theme), theme)
 		if first := is[string](b, `document.querySelector("#found a strong").textContent`); !strings.Contains(strings.ToLower(first), "error bar") {
 			t.Errorf("the search finds %q first", first)
 		}
 		b.do(chromedp.SendKeys(`#search input`, " zzzz"))
-		b.until(5*time.Second, `document.querySelector("#found").textContent.startsWith("No section")`)
+		b.until(`document.querySelector("#found").textContent.startsWith("No section")`)
 		b.do(chromedp.KeyEvent(kb.Escape))
-		b.until(5*time.Second, `document.querySelector("#found").hidden`)
+		b.until(`document.querySelector("#found").hidden`)
 		is[string](b, `document.querySelector("#search input").value = ""`)
 		b.do(chromedp.SendKeys(`#search input`, "Glossary\r"))
-		b.until(5*time.Second, `location.pathname.endsWith("/glossary.html")`)
+		b.until(`location.pathname.endsWith("/glossary.html")`)
 	})
 }
