@@ -28,7 +28,7 @@ func (r *run) contradicted(res *Result) *Warning {
 	}
 	words := r.noiseContradicted()
 	words = append(words, r.signalsContradicted()...)
-	if text := disagree(r.opt.Scale.estimates(res)); text != "" {
+	if text := disagree(r.scale(res).estimates(res)); text != "" {
 		words = append(words, text)
 	}
 	return contradiction(words)

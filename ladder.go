@@ -758,12 +758,18 @@ func (t *try) overrules(other *try) bool {
 	if !other.trusted() || t.trusted() || t.res.Status == Diverged || !t.integrated() || t.blamesMany() || t.misfits() {
 		return false
 	}
-	least := 0.0
-	if !other.integrated() {
-		sensors, columns := t.problem.Y.Dims()
-		least = leastOverruled * float64(sensors*columns)
-	}
-	return t.score() > other.score()+least
+	return other.integrated() && t.score() > other.score() || t.farLikelier(other)
+}
+
+// farLikelier reports whether the evidence is larger by leastOverruled for each reading.
+func (t *try) farLikelier(other *try) bool {
+	sensors, columns := t.problem.Y.Dims()
+	return t.score() > other.score()+leastOverruled*float64(sensors*columns)
+}
+
+// liesOutside reports whether an answer that learned what was given contradicts it, and is far likelier than one that does not: noise took up what a range that is wrong leaves out.
+func (t *try) liesOutside(other *try) bool {
+	return t.trusted() && t.opt.given.bounds != nil && t.farLikelier(other)
 }
 
 // restless reports whether message passing came to no fixed point: what it states for an evidence is none then. It was 1e29 behind masks of a camera that reads text.
@@ -784,6 +790,10 @@ func (t *tries) likeliest() *try {
 			return false
 		case a.trusted() != b.trusted():
 			return a.trusted()
+		case a.liesOutside(b):
+			return true
+		case b.liesOutside(a):
+			return false
 		case t.given && a.answers() != b.answers():
 			return a.answers()
 		case a.ended() && b.restless() || b.ended() && a.restless():

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math"
 
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/amp"
 	"github.com/calamp/calamp/prior"
@@ -61,6 +63,15 @@ func (r *Result) spare() float64 {
 	return max(1, float64(sensors*signals)-r.active()-float64(sensors))
 }
 
+// scale is what is known of it. Of noise variances that were given one by one the common factor is learned, and known to be 1.
+func (r *run) scale(res *Result) Scale {
+	known := r.opt.Scale
+	if each := r.problem.NoiseVar; each != nil && known.NoiseVar != 0 {
+		known.NoiseVar = channel.NoiseOf(res.Channel) * float64(channel.ColumnsOf(res.Channel)) * each[0] / r.state().Noise(0)
+	}
+	return known
+}
+
 // estimates are those of all numbers that are known. The relative standard deviation of a variance from n numbers is √(2/n).
 func (c Scale) estimates(res *Result) (list []held) {
 	active := res.active()
@@ -99,22 +110,25 @@ func (r *run) hold(res *Result) {
 	if !r.opt.Scale.Set() && bounds == nil || r.opt.Anchor.Set() || res.Iterations == 0 {
 		return
 	}
-	list := r.opt.Scale.estimates(res)
+	known := r.scale(res)
+	list := known.estimates(res)
 	if bounds != nil {
 		list = append(list, r.opt.given.scale(res))
 	}
 	if len(list) == 0 {
 		return
 	}
-	if bounds == nil && r.opt.Scale == (Scale{NoiseVar: r.opt.Scale.NoiseVar}) {
+	if bounds == nil && known == (Scale{NoiseVar: known.NoiseVar}) {
 		res.Warnings = append(res.Warnings, Warning{Code: ScaleFromNoise, Message: fmt.Sprintf("the common scale of signals and gains depends on the noise variance alone, which was learned as %.2g where the middle of s is 1: all that the model leaves out of readings is a part of it, and makes signals and s too small; a range of s or an anchor would tell", list[0].found)})
 	}
 	log, sd := combined(list)
 	res.ScaleSD, res.placement = sd, amp.Placement{SD: sd}
 	res.rescale(math.Exp(log))
-	res.Prior = r.opt.Scale.of(res.Prior)
-	if noisy, ok := res.Channel.(channel.Noisy); ok && r.opt.Scale.NoiseVar != 0 {
-		res.Channel = noisy.WithNoise(r.opt.Scale.NoiseVar / float64(channel.ColumnsOf(res.Channel)))
+	res.Prior = known.of(res.Prior)
+	if noisy, ok := res.Channel.(channel.Noisy); ok && known.NoiseVar != 0 {
+		given := known.NoiseVar / float64(channel.ColumnsOf(res.Channel))
+		floats.Scale(given/noisy.Noise(), res.NoiseVar)
+		res.Channel = noisy.WithNoise(given)
 	}
 	if known, ok := res.Channel.(channel.Calibrating); ok && bounds != nil {
 		res.Channel = known.WithCalibration(r.opt.given.bounding(known.Calibration()))
@@ -150,7 +164,7 @@ func disagree(list []held) string {
 // no number is to be left out.
 func scaleLearned(first *try) *try {
 	p, opt := *first.problem, first.opt
-	if !opt.Learn.Range || opt.Learn.SensorNoise || opt.Anchor.Set() || opt.Scale.Set() || p.NoiseVar != nil {
+	if !opt.Learn.Range || opt.Learn.SensorNoise || opt.Anchor.Set() || opt.Scale.Set() || p.NoiseVar != nil && amp.Least(p.NoiseVar) == 0 {
 		return nil
 	}
 	free, learned, ok := learning(p.Prior, prior.SignalVar)

@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/evidence"
 	"github.com/calamp/calamp/internal/moments"
@@ -174,7 +176,7 @@ func (l *Learning) refitPrior(s *State, p prior.Learner) float64 {
 //
 //	∂/∂Δ Σ log Z_out = ½ Σ (g² + ∂g) = 0,
 //
-// by the factor Σ g² / Σ -∂g (F. Krzakala et al., J. Stat. Mech. 2012, P08009,
+// by the factor Σ g² / Σ -∂g, each reading by the ratio of its noise to Δ where that differs (F. Krzakala et al., J. Stat. Mech. 2012, P08009,
 // for a channel with known gains). Where AMP recovers, V is proportional to Δ, and
 // the factor brings the residuals to what V+Δ expects at once. On a stream the
 // sample's own estimate is averaged with the past, by their information on Δ, ½ Σ (∂g)²:
@@ -185,9 +187,10 @@ func (l *Learning) refitNoise(s *State) float64 {
 		if math.IsNaN(y) {
 			continue
 		}
-		squares += s.G[j] * s.G[j]
-		slopes -= s.DG[j]
-		information += 0.5 * s.DG[j] * s.DG[j]
+		weight := s.relativeNoise(j)
+		squares += weight * s.G[j] * s.G[j]
+		slopes -= weight * s.DG[j]
+		information += 0.5 * weight * weight * s.DG[j] * s.DG[j]
 	}
 	most, count := s.Power()
 	if !(slopes > 0) || !(most > 0) {
@@ -216,6 +219,7 @@ func (l *Learning) refitNoise(s *State) float64 {
 	}
 	next = min(max(next, least), most)
 	step := next - c.Noise()
+	s.scaleExcess(next / c.Noise())
 	s.adoptWorking(c.WithNoise(c.Noise() + step))
 	return math.Abs(math.Log(next/now)) * math.Sqrt(count/2)
 }
@@ -423,8 +427,13 @@ func (b *planner) startLearning() error {
 	if b.noiseFalls() {
 		b.givenNoise = channel.NoiseOf(b.Model.Channel)
 	}
-	if b.LearnNoise || b.givenNoise > 0 {
-		noisy := b.Model.Channel.(channel.Noisy)
+	noisy, _ := b.Model.Channel.(channel.Noisy)
+	switch {
+	case b.LearnNoise && b.Noise != nil: // their common factor is learned
+		b.Noise = slices.Clone(b.Noise)
+		floats.Scale(max(1, power/(1+moments.SignalToNoise)/channel.MeanNoise(b.Noise)), b.Noise)
+		b.Model.Channel = noisy.WithNoise(Least(b.Noise))
+	case b.LearnNoise || b.givenNoise > 0:
 		b.Model.Channel = noisy.WithNoise(noisy.Noise() + max(0, power/(1+moments.SignalToNoise)-noisy.Noise()))
 	}
 	b.startOwnNoise(power)

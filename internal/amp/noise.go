@@ -30,6 +30,21 @@ func (s *sensorState) setExcess(variances []float64, least float64) {
 	}
 }
 
+// relativeNoise is the noise variance of reading j in units of the channel's. Beside noise that follows the signals that of the channel alone is learned.
+func (s *State) relativeNoise(j int) float64 {
+	if s.excess == nil || s.follows != nil {
+		return 1
+	}
+	return s.Noise(j) / channel.NoiseOf(s.model.Channel)
+}
+
+// scaleExcess multiplies what readings have beyond the channel's noise.
+func (s *sensorState) scaleExcess(factor float64) {
+	for j := range s.excess {
+		s.excess[j] *= factor
+	}
+}
+
 // Least is the smallest of several noise variances: that of the channel beside them.
 func Least(variances []float64) float64 {
 	least := math.Inf(1)

@@ -583,7 +583,7 @@ func (b *planner) startNoise() error {
 	switch {
 	case b.Noise == nil:
 		return nil
-	case b.LearnNoise || b.LearnSensorNoise:
+	case b.LearnSensorNoise:
 		return errors.New("noise variances that were given are not learned: leave one of them out")
 	}
 	if err := CheckNoise(b.Noise, b.m/b.Shared.rows(), b.each(), b.Model.Channel); err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -224,13 +225,13 @@ func (a answer) error(p *dataset.Problem) float64 {
 // subsets are what a user may know.
 var subsets = []string{
 	"density", "noise", "range", "var", "mean", "density mean var", "range noise", "density noise", "density range", "var noise",
-	"density mean var noise", "density mean var range noise", "working", "clean", "working clean noise", "gains range", "phase", "phase range density",
+	"density mean var noise", "noises", "noises density", "density mean var range noise", "working", "clean", "working clean noise", "gains range", "phase", "phase range density",
 }
 
 // flags are those of a subset, with the prior; nil where it says no more.
 func (k knowledge) flags(i instrument, subset string) (flags []string) {
 	for _, word := range strings.Fields(subset) {
-		if i.complex && word == "mean" {
+		if i.complex && (word == "mean" || word == "noises") {
 			continue
 		}
 		flags = append(flags, k[word]...)
@@ -264,6 +265,18 @@ func (i instrument) tell(t *testing.T, seed uint64) {
 	if err := dataset.Save(file, problem); err != nil {
 		t.Fatal(err)
 	}
+	noises := &dataset.Array{Info: dataset.Info{Shape: []int{i.m}}} // a file with the same for every sensor
+	for range i.m {
+		v, err := strconv.ParseFloat(known["noise"][1], 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		noises.Data = append(noises.Data, v)
+	}
+	known["noises"] = []string{"--noise-var", filepath.Join(filepath.Dir(file), "noises.npy")}
+	if err := dataset.SaveArray(known["noises"][1], "a", noises); err != nil {
+		t.Fatal(err)
+	}
 	nothing := solved(t, file)
 	least := nothing.error(problem)
 	t.Logf("nothing given: exit %d, error %.3g, %d broken\n%s", nothing.code, least, len(nothing.BrokenSensors), nothing.stderr)
@@ -284,6 +297,25 @@ func (i instrument) tell(t *testing.T, seed uint64) {
 				subset, stated.code, err, nothing.code, least, strings.Join(flags, " "), stated.stderr)
 		}
 		t.Logf("%-30s exit %d, error %.3g, %d broken: %s", subset, stated.code, err, len(stated.BrokenSensors), word)
+	}
+}
+
+// TestRangeThatIsNotTheirs: noise that is learned does not take up the gains that a range does not hold.
+func TestRangeThatIsNotTheirs(t *testing.T) {
+	tests.Long(t)
+	for _, i := range instruments {
+		if i.name != "numbers" && i.name != "camera" {
+			continue
+		}
+		problem, _ := i.draw(t, 1)
+		file := filepath.Join(t.TempDir(), "P.npz")
+		if err := dataset.Save(file, problem); err != nil {
+			t.Fatal(err)
+		}
+		nothing, given := solved(t, file), solved(t, file, "--s-range", "0.95,1.05")
+		if given.code != 0 || given.error(problem) > 1.2*nothing.error(problem) || !regexp.MustCompile("told-contradicted|range is too narrow").MatchString(given.stderr) {
+			t.Errorf("%s: exit %d and error %.3g, with nothing given %.3g\n%s", i.name, given.code, given.error(problem), nothing.error(problem), given.stderr)
+		}
 	}
 }
 
