@@ -26,7 +26,7 @@ func AlphaEnough(ctx context.Context, g prior.GaussBernoulli, gain channel.GainP
 	}
 	enough := func(alpha float64) bool {
 		var blind, known *Point
-		m := Model{Signal: g, Gain: gain, NoiseVar: noiseVar, Alpha: alpha, P: p, Network: opt.network()}
+		m := Model{Signal: g, Gain: gain, NoiseVar: noiseVar, Alpha: alpha, P: p, Network: opt.network(), Entries: opt.entries()}
 		blind, err = FixedPoint(ctx, m, &Options{Table: opt.table(), Tol: tol})
 		if err == nil {
 			m.Gain, m.P = Known(1), 1

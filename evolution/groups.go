@@ -66,6 +66,9 @@ func (m Model) Variance() float64 {
 	if m.Network != nil {
 		return newNetworkState(m).first.Value
 	}
+	if m.Entries != nil {
+		return m.Entries.Variance()
+	}
 	return m.over(prior.GaussBernoulli.Variance)
 }
 
@@ -75,11 +78,19 @@ func (m Model) SecondMoment() float64 {
 		s := newNetworkState(m)
 		return s.rho[len(m.Network)]
 	}
+	if m.Entries != nil {
+		return prior.Square(m.Entries)
+	}
 	return m.over(secondMoment)
 }
 
 // Density is the part of all entries, of latents where there is a network, that are not zero.
-func (m Model) Density() float64 { return m.over(prior.GaussBernoulli.NonZero) }
+func (m Model) Density() float64 {
+	if m.Entries != nil {
+		return m.Entries.NonZero()
+	}
+	return m.over(prior.GaussBernoulli.NonZero)
+}
 
 func (m Model) over(f func(prior.GaussBernoulli) float64) float64 {
 	total := 0.0
@@ -93,6 +104,9 @@ func (m Model) over(f func(prior.GaussBernoulli) float64) float64 {
 func (m Model) average(sigma, tol float64) (sum field.Averages) {
 	if m.Network != nil {
 		return m.averageNetwork(sigma)
+	}
+	if m.Entries != nil {
+		return field.OfPrior(m.Entries, sigma, tol)
 	}
 	for j, g := range m.groups() {
 		f := field.Matched(g.Signal, sigma)

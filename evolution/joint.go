@@ -31,7 +31,7 @@ func (m JointModel) Validate() error {
 	switch {
 	case m.P < 2:
 		return fmt.Errorf("joint signals: expected P of 2 or more that could have something in common, found %d", m.P)
-	case m.Groups != nil || m.OffsetSD != 0 || m.Network != nil:
+	case m.Groups != nil || m.OffsetSD != 0 || m.Network != nil || m.Entries != nil:
 		return errors.New("joint signals have entries of one prior, and sensors without offsets")
 	case m.Signal.SignalMean != 0:
 		return fmt.Errorf("joint signals have the mean 0 where they are not zero, found %g", m.Signal.SignalMean)

@@ -35,6 +35,9 @@ type Model struct {
 
 	// Readings, when set, are what sensors make of (z + ε)/s: codes, counts, noise of their own. Averages are then over points, with their standard errors.
 	Readings *Readings
+
+	// Entries, when set, is the prior of an entry in place of Signal, and need not be Gaussian.
+	Entries prior.Slabbed
 }
 
 // Known is the prior of a calibration variable that is known to be s. With it
@@ -48,11 +51,16 @@ func Calibrated(signal prior.GaussBernoulli, noiseVar, alpha float64) Model {
 
 // Validate reports a parameter that describes no model.
 func (m Model) Validate() error {
-	if err := validGroups(m.groups()); err != nil {
+	if err := validGroups(m.groups()); err != nil && m.Entries == nil {
 		return err
 	}
 	if err := validGain(m.Gain); err != nil {
 		return err
+	}
+	if m.Entries != nil {
+		if err := m.validEntries(); err != nil {
+			return err
+		}
 	}
 	if m.Network != nil {
 		if err := validNetwork(m); err != nil {
@@ -79,6 +87,15 @@ func (m Model) Validate() error {
 	}
 	return nil
 }
+
+func (m Model) validEntries() error {
+	if m.Groups != nil || m.OffsetSD != 0 || m.Network != nil || m.Readings != nil {
+		return errEntriesOffline
+	}
+	return m.Entries.Validate()
+}
+
+var errEntriesOffline = errors.New("state evolution of entries that are not Gaussian is offline, for one prior of all, sensors without offsets that read (z + noise)/s, and a student who knows the model")
 
 // mostAlpha: no machine has more than 10¹² sensors, or entries.
 const mostAlpha = 1e12

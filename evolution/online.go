@@ -115,6 +115,9 @@ func Online(ctx context.Context, m Model, opt *OnlineOptions) (out []Sample, err
 	if m.Network != nil {
 		return nil, errNetworkOffline
 	}
+	if m.Entries != nil {
+		return nil, errEntriesOffline
+	}
 	if m.Readings != nil {
 		return readingOnline(ctx, m, o)
 	}

@@ -17,9 +17,9 @@ import (
 func TestVectorEvolutionOfIndependentEntries(t *testing.T) {
 	tests.Long(t)
 	for _, c := range []Model{
-		{prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, channel.Uniform(0.95, 1.05), 1e-4, 0.8, 4, nil, 0, nil, nil},
-		{prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, channel.Uniform(0.5, 1.5), 1e-8, 0.6, 4, nil, 0, nil, nil},
-		{prior.GaussBernoulli{Density: 0.3, SignalVar: 2}, channel.Uniform(0.7, 1.2), 1e-2, 1.3, 2, nil, 0, nil, nil},
+		{prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, channel.Uniform(0.95, 1.05), 1e-4, 0.8, 4, nil, 0, nil, nil, nil},
+		{prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, channel.Uniform(0.5, 1.5), 1e-8, 0.6, 4, nil, 0, nil, nil, nil},
+		{prior.GaussBernoulli{Density: 0.3, SignalVar: 2}, channel.Uniform(0.7, 1.2), 1e-2, 1.3, 2, nil, 0, nil, nil, nil},
 		Calibrated(prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, 1e-4, 0.5),
 	} {
 		amp, err := FixedPoint(t.Context(), c, nil)
@@ -46,9 +46,9 @@ func TestVectorEvolutionReference(t *testing.T) {
 		model Model
 		x, s  float64
 	}{
-		{Model{prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, channel.Uniform(0.95, 1.05), 1e-4, 0.8, 4, nil, 0, nil, nil}, 1.771e-4, 2.07e-4},
-		{Model{prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, channel.Uniform(0.5, 1.5), 1e-8, 0.6, 4, nil, 0, nil, nil}, 2.95e-8, 4.9e-8},
-		{Model{prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, channel.Uniform(0.5, 1.5), 1e-8, 0.45, 4, nil, 0, nil, nil}, 4.2e-2, 0},
+		{Model{prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, channel.Uniform(0.95, 1.05), 1e-4, 0.8, 4, nil, 0, nil, nil, nil}, 1.771e-4, 2.07e-4},
+		{Model{prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, channel.Uniform(0.5, 1.5), 1e-8, 0.6, 4, nil, 0, nil, nil, nil}, 2.95e-8, 4.9e-8},
+		{Model{prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, channel.Uniform(0.5, 1.5), 1e-8, 0.45, 4, nil, 0, nil, nil, nil}, 4.2e-2, 0},
 	} {
 		var s Spectrum
 		if err := s.UnmarshalText([]byte("condition:100")); err != nil {

@@ -27,6 +27,8 @@ type ThresholdOptions struct {
 	OffsetSD float64
 	// Network is that of [Model]. The target is then in units of E x², and the error of a threshold that of averages over points, too.
 	Network []Layer
+	// Entries are those of [Model].
+	Entries prior.Slabbed
 	// Readings are those of [Model].
 	Readings *Readings
 }
@@ -36,6 +38,13 @@ func (o *ThresholdOptions) network() []Layer {
 		return nil
 	}
 	return o.Network
+}
+
+func (o *ThresholdOptions) entries() prior.Slabbed {
+	if o == nil {
+		return nil
+	}
+	return o.Entries
 }
 
 func (o *ThresholdOptions) readings() *Readings {
@@ -98,7 +107,7 @@ func (o *ThresholdOptions) tol() float64 {
 // without noise the threshold is recovery.AlphaCS.
 func AlphaCal(ctx context.Context, g prior.GaussBernoulli, gain channel.GainPrior, noiseVar float64, p int, opt *ThresholdOptions) (alpha Number, err error) {
 	defer ending(&err)
-	e, err := newEvolution(Model{Signal: g, Gain: gain, NoiseVar: noiseVar, Alpha: 1, P: p, Network: opt.network(), Readings: opt.readings()}, &Options{Table: opt.table()})
+	e, err := newEvolution(Model{Signal: g, Gain: gain, NoiseVar: noiseVar, Alpha: 1, P: p, Network: opt.network(), Entries: opt.entries(), Readings: opt.readings()}, &Options{Table: opt.table()})
 	if err != nil {
 		return Number{}, err
 	}

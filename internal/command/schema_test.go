@@ -176,9 +176,6 @@ func TestSchema(t *testing.T) {
 		missing("flags", len(commands) > 0)
 		model := write(t, folder, example(p))
 		for _, cmd := range commands {
-			if p.Name == "prior" && (strings.Contains(cmd.CommandPath(), " se ") || slices.Contains([]string{"threshold", "free-energy"}, cmd.Name())) {
-				continue // theory has its own, of networks
-			}
 			m, err := option.LoadModel(model)
 			if err != nil {
 				t.Fatal(err)

@@ -369,7 +369,7 @@ func (m *ModelFile) gained() string {
 // Signals says what is known of n entries a signal; 0 where their number is unknown.
 func (m *ModelFile) Signals(prior *SignalPrior, n int) string {
 	like := map[string]string{
-		GaussBernoulli: "Gaussian", NonNegative: "Gaussian cut to x ≥ 0", laplaceFamily: "two-sided exponential", mixtureFamily: "of a mixture of Gaussians",
+		GaussBernoulli: "Gaussian", NonNegative: "Gaussian cut to x ≥ 0", Laplace: "two-sided exponential", mixtureFamily: "of a mixture of Gaussians",
 	}[prior.Family]
 	file, deep := strings.CutPrefix(prior.Family, networkPrefix)
 	words := []string{"non-zero entries " + like}
@@ -450,7 +450,7 @@ func (m *ModelFile) Matrix() string {
 
 // Open are the parameters that are neither given nor have a default: what is learned.
 func (m *ModelFile) Open(prior *SignalPrior) (open []string) {
-	foreign := strings.Fields(map[string]string{mixtureFamily: "density signal-mean signal-var", laplaceFamily: "signal-mean"}[prior.Family])
+	foreign := strings.Fields(map[string]string{mixtureFamily: "density signal-mean signal-var", Laplace: "signal-mean"}[prior.Family])
 	for _, name := range ModelFlags {
 		known := m.of(name) != "" || name == "s-range" && (m.of("s-mean") != "" || m.of("s-from") != "")
 		if !known && !slices.Contains(foreign, name) {

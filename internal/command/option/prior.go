@@ -39,12 +39,12 @@ type SignalPrior struct {
 const (
 	GaussBernoulli = "gauss-bernoulli"
 	NonNegative    = "nonnegative"
-	laplaceFamily  = "laplace"
+	Laplace        = "laplace"
 	mixtureFamily  = "mixture"
 )
 
 // Families are the values of --prior that are words.
-var Families = []string{GaussBernoulli, NonNegative, laplaceFamily, mixtureFamily}
+var Families = []string{GaussBernoulli, NonNegative, Laplace, mixtureFamily}
 
 // Register adds the flags; family is the default.
 func (s *SignalPrior) Register(flags *pflag.FlagSet, family string) {
@@ -108,7 +108,7 @@ func (s *SignalPrior) Complete(flags *pflag.FlagSet, m *Model, learns bool) erro
 	case mixture && len(s.Components) == 0:
 		s.Learned, s.guess = true, true
 	}
-	foreign := map[string]string{mixtureFamily: "density signal-mean signal-var", laplaceFamily: "signal-mean"}
+	foreign := map[string]string{mixtureFamily: "density signal-mean signal-var", Laplace: "signal-mean"}
 	for _, name := range strings.Fields(foreign[s.Family]) {
 		if Given(flags, name) {
 			return console.Usage("--%s is no parameter of --prior %s", name, s.Family)
@@ -169,7 +169,7 @@ func (s *SignalPrior) Of(m *Model) prior.Sampler {
 	switch s.Family {
 	case NonNegative:
 		return s.OfEntries(m.Prior()).(prior.NonNegative)
-	case laplaceFamily:
+	case Laplace:
 		return prior.Laplace{Density: m.Density, SignalVar: m.SignalVar}
 	case mixtureFamily:
 		return prior.Mixture{Components: s.Components, Learn: s.Learned}
@@ -192,7 +192,7 @@ func (s *SignalPrior) Words(m *Model) string {
 		return s.network.words() + fmt.Sprintf(" of density %s, mean %s and variance %s", density, mean, variance) + s.slackWords()
 	}
 	switch s.Family {
-	case laplaceFamily:
+	case Laplace:
 		return fmt.Sprintf("density %s, non-zero entries two-sided exponential of variance %s", density, variance)
 	case mixtureFamily:
 		return "components " + strings.Join(s.componentWords(), ", ")

@@ -182,7 +182,7 @@ func (f *freeEnergy) object(e *replica.Energy, points []replica.Stationary) cons
 		})
 	}
 	return console.Object{
-		"alpha", f.alpha, "p", f.p, "model", f.truth, "free_energy", e.F.Value, "free_energy_err", e.F.Err, "information_x", e.Signals.Value, "information_x_err", e.Signals.Err,
+		"alpha", f.alpha, "p", f.p, "prior?", f.network.text, "model", f.truth, "free_energy", e.F.Value, "free_energy_err", e.F.Err, "information_x", e.Signals.Value, "information_x_err", e.Signals.Err,
 		"information_xs", e.Both.Value, "information_xs_err", e.Both.Err, "phase", phase, "mse_x_possible", e.Dominant.MSE, "mse_x_algorithmic", e.Algorithmic.MSE,
 		"stationary_points", all, "written", f.written(),
 	}

@@ -169,26 +169,39 @@ func (t *theory) jointJSON() console.Object {
 	return console.Object{"joint", t.joint, "correlation", t.correlation}
 }
 
-// networkSpec is --prior network:FILE.npz, or network:RATIO:ACTIVATION,… from the latents on, of layers of independent weights that have RATIO inputs an output.
+// networkSpec is --prior: a family of which the model flags are the parameters, or network:FILE.npz, or network:RATIO:ACTIVATION,… from the latents on, of layers of independent weights that have RATIO inputs an output.
 type networkSpec struct {
 	text   string
 	layers []evolution.Layer
+}
+
+// entries are those of a family that is not Gaussian; nil of another.
+func (n *networkSpec) entries(g prior.GaussBernoulli) prior.Slabbed {
+	switch n.text {
+	case option.NonNegative:
+		return prior.NonNegative(g)
+	case option.Laplace:
+		return prior.Laplace{Density: g.Density, SignalVar: g.SignalVar}
+	}
+	return nil
 }
 
 // String implements [pflag.Value].
 func (n *networkSpec) String() string { return n.text }
 
 // Type implements [pflag.Value].
-func (n *networkSpec) Type() string { return "network:FILE|network:RATIO:ACTIVATION,…" }
+func (n *networkSpec) Type() string {
+	return option.GaussBernoulli + "|" + option.NonNegative + "|" + option.Laplace + "|network:FILE|network:RATIO:ACTIVATION,…"
+}
 
 // Set implements [pflag.Value].
 func (n *networkSpec) Set(text string) error {
-	if text == option.GaussBernoulli {
+	switch {
+	case text == option.GaussBernoulli || text == option.NonNegative || text == option.Laplace:
 		*n = networkSpec{text: text}
 		return nil
-	}
-	if slices.Contains(option.Families, text) {
-		return fmt.Errorf("theory is for %s signals, and for those that come out of a network", option.GaussBernoulli)
+	case slices.Contains(option.Families, text):
+		return fmt.Errorf("theory is for signals that are %s, %s or %s, and for those that come out of a network", option.GaussBernoulli, option.NonNegative, option.Laplace)
 	}
 	rest, is := strings.CutPrefix(text, "network:")
 	if !is || rest == "" {
@@ -216,7 +229,7 @@ func (n *networkSpec) Set(text string) error {
 }
 
 func (t *theory) registerNetwork(flags *pflag.FlagSet) {
-	flags.Var(&t.network, "prior", "signals come out of a network, whose latents the model flags describe: of a file, as for calamp solve, or layers of independent\nweights with RATIO inputs for each output, from the latents on; network:0.2:relu")
+	flags.Var(&t.network, "prior", "what non-zero entries are like; or signals come out of a network, whose latents the model flags describe: of a file, as for calamp solve, or layers of independent\nweights with RATIO inputs for each output, from the latents on; network:0.2:relu")
 }
 
 func (s *theory) registerSpectrum(flags *pflag.FlagSet) {

@@ -435,7 +435,7 @@ func (s *se) object(res *prediction) console.Object {
 		kind = "online"
 	}
 	j := console.Object{
-		"kind", kind, "alpha", s.alpha, "p", s.p, "rows_per_sensor?", s.rowsJSON(), "model", s.truth, "assumed_model?", s.statedModel(), "known_gains", s.knownGains,
+		"kind", kind, "alpha", s.alpha, "p", s.p, "rows_per_sensor?", s.rowsJSON(), "prior?", s.network.text, "model", s.truth, "assumed_model?", s.statedModel(), "known_gains", s.knownGains,
 		"offset_sd?", s.offset, "spectrum?", s.spectrum, "", s.readingsJSON(), "", s.jointJSON(),
 	}
 	samples := []console.Object{}

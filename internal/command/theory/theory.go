@@ -40,7 +40,7 @@ type theory struct {
 	joint       bool         // signals belong together
 	correlation float64
 
-	network networkSpec // that signals come out of, or none
+	network networkSpec // what entries are like, or the network that signals come out of
 
 	// spectrum is what is said of W's singular values, and vector what was read from it.
 	spectrum string
@@ -129,6 +129,7 @@ var apart = map[string]string{
 	"offset":   "mismatched known spectrum rows network joint readings",
 	"complex":  "rows network joint readings",
 	"network":  "groups mismatched spectrum readings joint",
+	"entries":  "offset complex groups mismatched spectrum readings joint",
 	"joint":    "mismatched groups spectrum rows readings",
 	"readings": "mismatched known spectrum",
 	"spectrum": "mismatched",
@@ -140,6 +141,7 @@ func (t *theory) checkTogether() error {
 		key, words string
 		on         bool
 	}{
+		{"entries", "--prior " + t.network.text, t.network.entries(t.truth.Prior()) != nil},
 		{"offset", "--offset", t.offset > 0},
 		{"complex", "--complex", t.complex},
 		{"network", "--prior network:…", t.network.layers != nil},
@@ -157,6 +159,9 @@ func (t *theory) checkTogether() error {
 				return console.Usage("theory is not written for %s together with %s: leave one of the two out", a.words, b.words)
 			}
 		}
+	}
+	if t.network.text == option.Laplace && t.truth.SignalMean != 0 {
+		return console.Usage("--signal-mean is no parameter of --prior laplace")
 	}
 	if t.offset > 0 && t.p > 0 && t.p < leastOffsetSignals {
 		return console.Usage("--offset needs --p of %d or more: with fewer signals offsets cannot be separated from gains and signals", leastOffsetSignals)
@@ -264,7 +269,7 @@ func (t *theory) belief(m *option.Model) evolution.Belief {
 
 // matched is the problem of a solver whose model is the true one.
 func (t *theory) matched() evolution.Model {
-	return evolution.Model{Signal: t.truth.Prior(), Groups: t.kinds, Gain: t.gain(&t.truth), NoiseVar: t.before(), Alpha: t.alpha, P: t.readings(), OffsetSD: t.offset, Network: t.network.layers, Readings: t.sensors()}
+	return evolution.Model{Signal: t.truth.Prior(), Groups: t.kinds, Gain: t.gain(&t.truth), NoiseVar: t.before(), Alpha: t.alpha, P: t.readings(), OffsetSD: t.offset, Network: t.network.layers, Entries: t.network.entries(t.truth.Prior()), Readings: t.sensors()}
 }
 
 func (t *theory) mismatch() evolution.Mismatch {

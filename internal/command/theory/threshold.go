@@ -112,6 +112,7 @@ With --quantised, --sign, --counts, --noise or --noise-at alpha_cal is an averag
 
 With --prior network:… the flags of signals describe the latents, the counting bound is that of the latents that are not zero,
 alpha_cs and alpha_enough are of the same network, and alpha_it and alpha_informed are open.
+With --prior nonnegative or laplace alpha_it and alpha_informed are not computed.
 
 With --joint entries are zero in all signals or in none; alpha_cs, alpha_cal and alpha_enough are those of a
 solver that knows it, and alpha_it and alpha_informed are open.
@@ -295,7 +296,7 @@ func (t *threshold) at(ctx context.Context, rho float64) (l limits, err error) {
 	g := t.truth.Prior()
 	g.Density = rho
 	none := evolution.Number{Value: math.NaN()}
-	opt := &evolution.ThresholdOptions{Target: t.target, Tol: t.tol, OffsetSD: t.offset, Network: t.network.layers, Readings: t.sensors()}
+	opt := &evolution.ThresholdOptions{Target: t.target, Tol: t.tol, OffsetSD: t.offset, Network: t.network.layers, Entries: t.network.entries(g), Readings: t.sensors()}
 	l = limits{density: rho, least: recovery.AlphaMin(rho, t.readings()), ideal: none, informed: none, enough: none}
 	if l.known, err = t.knownAt(ctx, g, opt); err != nil {
 		return l, err
@@ -315,11 +316,11 @@ func (t *threshold) at(ctx context.Context, rho float64) (l limits, err error) {
 		return l, err
 	}
 	if t.densities.n == 0 { // seconds each
-		if l.enough, err = evolution.AlphaEnough(ctx, g, t.truth.GainPrior(), t.truth.NoiseVar, t.readings(), enoughFactor, &evolution.ThresholdOptions{Tol: enoughTol, Network: opt.Network}); err != nil {
+		if l.enough, err = evolution.AlphaEnough(ctx, g, t.truth.GainPrior(), t.truth.NoiseVar, t.readings(), enoughFactor, &evolution.ThresholdOptions{Tol: enoughTol, Network: opt.Network, Entries: opt.Entries}); err != nil {
 			return l, err
 		}
 	}
-	if opt.Network != nil { // the free energy of layers is open
+	if opt.Network != nil || opt.Entries != nil { // the free energy of layers is open, and the threshold that of Gaussian entries
 		return l, nil
 	}
 	tr, err := replica.InformationThreshold(ctx, g, t.truth.GainPrior(), t.truth.NoiseVar, t.readings(), min(1e-6, t.tol))
@@ -335,7 +336,7 @@ func (t *threshold) at(ctx context.Context, rho float64) (l limits, err error) {
 
 // knownAt is the limit with known gains and without noise.
 func (t *threshold) knownAt(ctx context.Context, g prior.GaussBernoulli, opt *evolution.ThresholdOptions) (float64, error) {
-	if opt.Network == nil {
+	if opt.Network == nil && opt.Entries == nil {
 		return recovery.AlphaCS(g), nil
 	}
 	n, err := evolution.AlphaCal(ctx, g, evolution.Known(1), 0, 1, opt)
@@ -395,7 +396,7 @@ func (t *threshold) object(list []limits) console.Object {
 		model.Density = 0
 	}
 	return console.Object{
-		"p", t.p, "rows_per_sensor?", t.rowsJSON(), "model", model, "spectrum", t.spectrum, "target", t.target, "offset_sd?", t.offset,
+		"p", t.p, "rows_per_sensor?", t.rowsJSON(), "prior?", t.network.text, "model", model, "spectrum", t.spectrum, "target", t.target, "offset_sd?", t.offset,
 		"", t.readingsJSON(), "", t.jointJSON(), "", single, "points?", points, "written", t.written(),
 	}
 }
