@@ -8,7 +8,8 @@ function r = calamp(W, Y, varargin)
 %   R = CALAMP(W, Y, 'density', 0.1, 's_range', [0.9 1.1], 'noise_var', 1e-6) fixes what is known. Every flag
 %   of the command calamp solve can be given so, with _ for -; true for a flag without a value:
 %   CALAMP(W, Y, 'max_iter', 200, 'report', 'R.html', 'compare', true). Nominal phases of complex gains, 's_phase' (M-by-1), and a
-%   truth, 'X0' (N-by-P) and 's0' (M-by-1), are arrays. Where Y is complex, signals and gains are.
+%   truth, 'X0' (N-by-P) and 's0' (M-by-1), are arrays, and so is what differs between sensors, readings or entries: 'noise_var' (M-by-1 or
+%   M-by-P), 'density' (N-by-1), 'groups', 'sensors'. Where Y is complex, signals and gains are.
 %
 %   R has the arrays of the command's result: x, x_var (N-by-P), s, s_var, gain (M-by-1; gain = 1./s), s_lo, s_hi
 %   (95 %), converged (1-by-P), residual (M-by-P) and what was learned, e.g. density and noise_var; and json, a
@@ -38,6 +39,11 @@ for k = 1:2:numel(varargin)
     if value, line = [line ' ' name]; end %#ok<AGROW>
   elseif ischar(value)
     line = [line ' ' name ' ' quoted(value)]; %#ok<AGROW>
+  elseif numel(value) > 3 % of sensors, readings or entries
+    file = fullfile(folder, [varargin{k} '.mat']);
+    array = struct(varargin{k}, {value});
+    save(file, '-struct', 'array', '-v6');
+    line = [line ' ' name ' ' quoted(file)]; %#ok<AGROW>
   else
     line = [line ' ' name ' ' strjoin(arrayfun(@(v) sprintf('%.17g', v), value(:)', 'UniformOutput', false), ',')]; %#ok<AGROW>
   end

@@ -32,6 +32,8 @@ func TestMatlabFunction(t *testing.T) {
 		assert(r.json.status, 'converged');
 		assert(size(r.x), [100 6]); assert(size(r.s), [90 1]); assert(size(r.converged), [1 6]);
 		assert(norm(r.x - X0) < 0.02 * norm(X0)); assert(norm(r.s - s0) < 0.02 * norm(s0)); assert(r.gain, 1 ./ r.s, 1e-12);
+		r = calamp(W, Y, 'noise_var', 1e-6 * ones(90, 1), 'sensors', (0:89)', 'density', 0.2 * ones(100, 1));
+		assert(r.json.status, 'converged'); assert(norm(r.x - X0) < 0.05 * norm(X0));
 		try, calamp(W, Y(1:5,:)); catch e, disp(e.message); end
 		try, calamp(1i * W, Y); catch e, disp(e.message); end
 		calamp(W, Y, 's_range', [0.95 1.05], 'max_iter', 3);
