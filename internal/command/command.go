@@ -123,7 +123,7 @@ func unknown(cmd *cobra.Command, args []string) error {
 func commandLineError(cmd *cobra.Command, err error) error {
 	hint := cmd.CommandPath() + " --help lists the flags"
 	if value, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
-		return &console.Exit{Code: console.WrongUsage, Hint: hint, Err: fmt.Errorf("%s %q: %w", flagName(value.GetFlag()), value.GetValue(), value.Unwrap())}
+		return &console.Exit{Code: console.WrongUsage, Hint: hint, Err: fmt.Errorf("%s %.100q: %w", flagName(value.GetFlag()), value.GetValue(), value.Unwrap())}
 	}
 	var name string
 	if n, _ := fmt.Sscanf(err.Error(), "unknown command %q", &name); n == 1 {
