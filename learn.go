@@ -15,7 +15,8 @@ import (
 // Learn says what is learned of the channel, starting from the problem's. Of
 // the signals' prior, what a [prior.Learner] learns is.
 type Learn struct {
-	// Noise learns the noise variance of a [channel.Noisy], or in its place that of a [channel.Detector], where sensors have one.
+	// Noise learns the noise variance of a [channel.Noisy], or in its place that of a [channel.Detector], where sensors have one; of variances
+	// that are given one by one it learns the common factor.
 	Noise bool
 
 	// SensorNoise learns that of every sensor, each with a pull towards those of the

@@ -3,6 +3,7 @@ package calamp_test
 import (
 	"context"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -136,8 +137,16 @@ func TestGivenNoiseIsChecked(t *testing.T) {
 		}
 	}
 	p, _ := given(1)
-	if _, err := calamp.Solve(context.Background(), p, &calamp.Options{Learn: calamp.Learn{Noise: true}}); err == nil {
-		t.Error("given noise was to be learned")
+	if _, err := calamp.Solve(context.Background(), p, &calamp.Options{Learn: calamp.Learn{Noise: true, SensorNoise: true}}); err == nil {
+		t.Error("the noise of each sensor, which was given, was to be learned")
+	}
+	wanted := slices.Clone(p.NoiseVar)
+	for j, v := range wanted {
+		p.NoiseVar[j] = 9 * v
+	}
+	res := solve(t, p, &calamp.Options{Learn: calamp.Learn{Noise: true}})
+	if factor := res.NoiseVar[7] / wanted[7]; math.Abs(math.Log(factor)) > 0.3 || math.Abs(res.NoiseVar[50]/wanted[50]/factor-1) > 1e-9 {
+		t.Errorf("noise variances 9 times as large as they are, their common factor learned: %.3g times as large", factor)
 	}
 }
 
