@@ -14,7 +14,9 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/calamp/calamp/internal/cholesky"
+	"gonum.org/v1/gonum/floats"
+
+	"github.com/calamp/calamp/internal/dense"
 )
 
 const (
@@ -237,44 +239,44 @@ func (f Field) Posterior(mean, variance []float64) *Posterior {
 	c := f.places.of(f.at)
 	m, r := f.places.sensors, c.r+1
 	weight, rest, level := f.weights(c, mean, variance)
-	phi, a, b := make([]float64, r), make([]float64, r*r), make([]float64, r)
+	phi := f.rows(c)
+	weighted, free := dense.Scratch(m, r)
+	defer free()
+	b := make([]float64, r)
 	quadratic, logs := 0.0, 0.0
 	for i, w := range weight {
+		to := weighted.Row(i)
+		floats.ScaleTo(to, w, phi.Row(i))
 		if w == 0 {
 			continue
 		}
-		f.row(phi, c, i)
 		off := mean[i] - level
 		quadratic += w * off * off
 		logs -= math.Log(w)
-		for j, v := range phi {
-			wv := w * v
-			b[j] += wv * off
-			row := a[j*r : j*r+j+1]
-			for k, u := range phi[:j+1] {
-				row[k] += float64(wv * u)
-			}
-		}
+		floats.AddScaled(b, off, to)
 	}
+	a, inverse := dense.New(r, r), dense.New(r, r)
 	for j := range r {
-		a[j*r+j]++
+		a.Row(j)[j] = 1
 	}
-	cholesky.Factor(a, r) // the sum of a positive matrix and one
+	dense.AddProduct(a, 1, weighted.T(), phi, dense.Lower, 1)
+	dense.Factor(a, 1) // the sum of a positive matrix and one
 	coefficients := slices.Clone(b)
-	cholesky.Solve(a, coefficients)
-	inverse := make([]float64, r*r)
-	cholesky.Inverse(inverse, a, r)
+	dense.Solve(a, coefficients)
 	p := &Posterior{Mean: make([]float64, m), Variance: make([]float64, m), Smooth: make([]float64, m), SmoothVar: make([]float64, m)}
-	p.evidence = -0.5 * (logs + cholesky.LogDet(a, r) + quadratic - cholesky.Dot(b, coefficients))
-	p.level, p.coefficients, p.inverse = level, coefficients, inverse
-	p.ofColumns(coefficients, inverse)
+	p.evidence = -0.5 * (logs + dense.LogDet(a) + quadratic - floats.Dot(b, coefficients))
+	whitened := weighted
+	copy(whitened.Data, phi.Data)
+	dense.SolveRight(a, whitened, 1)
+	dense.InvertLower(a, 1)
+	dense.Square(inverse, a, 1)
+	dense.Mirror(inverse)
+	p.level, p.coefficients, p.inverse = level, coefficients, inverse.Data
+	p.ofColumns(coefficients, p.inverse)
 	for i, w := range weight {
-		f.row(phi, c, i)
-		fit, spread := level+cholesky.Dot(phi, coefficients), 0.0
-		for j, v := range phi {
-			spread += v * cholesky.Dot(phi, inverse[j*r:(j+1)*r])
-		}
-		out := max(1-w*spread, 1e-9) // what of the fit at a sensor is not its own
+		fit := level + floats.Dot(phi.Row(i), coefficients)
+		spread := floats.Dot(whitened.Row(i), whitened.Row(i)) // φᵀA⁻¹φ
+		out := max(1-w*spread, 1e-9)                           // what of the fit at a sensor is not its own
 		p.Smooth[i], p.SmoothVar[i] = fit, spread
 		p.Mean[i] = fit
 		if w > 0 {
@@ -295,9 +297,9 @@ func (f Field) Sum(p *Posterior, columns []float64, levels float64) (mean, varia
 	}
 	phi[r-1] = levels * levelSD
 	for j, v := range phi {
-		variance += v * cholesky.Dot(phi, p.inverse[j*r:(j+1)*r])
+		variance += v * floats.Dot(phi, p.inverse[j*r:(j+1)*r])
 	}
-	return levels*p.level + cholesky.Dot(phi, p.coefficients), variance
+	return levels*p.level + floats.Dot(phi, p.coefficients), variance
 }
 
 // weights are 1/D, what of D is not v, and the mean of all sensors by them.
@@ -320,12 +322,15 @@ func (f Field) weights(c *columns, mean, variance []float64) (weight, rest []flo
 	return weight, rest, level
 }
 
-// row is a sensor's of a Φ, and of the level.
-func (f Field) row(phi []float64, c *columns, i int) {
-	for j, v := range c.phi[i*c.r : (i+1)*c.r] {
-		phi[j] = f.Amplitude * v
+// rows are a Φ, sensor by sensor, and the column of the level.
+func (f Field) rows(c *columns) dense.Matrix {
+	phi := dense.New(f.places.sensors, c.r+1)
+	for i := range phi.Rows {
+		to := phi.Row(i)
+		floats.ScaleTo(to[:c.r], f.Amplitude, c.phi[i*c.r:][:c.r])
+		to[c.r] = levelSD
 	}
-	phi[c.r] = levelSD
+	return phi
 }
 
 // ofColumns are the derivatives by log a²: with P = 1 - A⁻¹ of the columns, ½ (‖c‖² - tr P) and ½ ‖P‖².
