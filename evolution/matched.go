@@ -9,6 +9,7 @@ import (
 
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/quadrature"
+	"github.com/calamp/calamp/internal/vector"
 )
 
 // When teacher and student agree and s is uniform, the two-dimensional average
@@ -284,8 +285,8 @@ func (m *matchedAverage) spread() bool {
 			m.node((float64(i)+x)*h, h*m.sPanel.w[j])
 		}
 	}
-	m.gauss = append(m.gauss[:0], m.s0...)
-	m.ratio = append(m.ratio[:0], m.s0...)
+	length := len(m.s) + vector.Lanes
+	m.gauss, m.ratio = slices.Grow(m.gauss[:0], length)[:length], slices.Grow(m.ratio[:0], length)[:length]
 	return true
 }
 
@@ -310,8 +311,13 @@ func (m *matchedAverage) restart(t, last, h float64) (from, to int) {
 	k := h / m.sigma
 	for j := from; j < to; j++ {
 		x := (m.s[j] - t) / m.sigma
-		m.gauss[j] = math.Exp(-0.5 * x * x)
-		m.ratio[j] = math.Exp(k * (x - 0.5*k))
+		m.gauss[j] = -0.5 * x * x
+		m.ratio[j] = k * (x - 0.5*k)
+	}
+	for _, v := range [][]float64{m.gauss, m.ratio} {
+		whole := v[from : from+vector.Padded(to-from)]
+		clear(whole[to-from:])
+		vector.Exp(whole)
 	}
 	return from, to
 }

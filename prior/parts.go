@@ -91,9 +91,17 @@ func posterior(p pieces, mean, variance, lambda, sigma []float64) {
 
 // logNorm is [Prior.LogNorm] of such a prior.
 func logNorm(p pieces, lambda, sigma float64) float64 {
-	if math.IsInf(sigma, 1) {
-		return 0
+	return sumLogNorm(p, []float64{lambda}, []float64{sigma})
+}
+
+// sumLogNorm is [SumLogNorm] of such a prior.
+func sumLogNorm(p pieces, lambda, sigma []float64) (total float64) {
+	var buffer [8]part
+	for i, l := range lambda {
+		if !math.IsInf(sigma[i], 1) {
+			top, weights := weigh(p.parts(buffer[:0], l, sigma[i]))
+			total += top + math.Log(weights) - 0.5*l*(l/sigma[i])
+		}
 	}
-	log, _, _ := combine(p.parts(nil, lambda, sigma))
-	return log - 0.5*lambda*(lambda/sigma)
+	return total
 }

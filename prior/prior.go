@@ -96,8 +96,11 @@ type Summer interface {
 
 // SumLogNorm is the sum of LogNorm over all entries.
 func SumLogNorm(p Prior, lambda, sigma []float64) float64 {
-	if p, ok := p.(Summer); ok {
+	switch p := p.(type) {
+	case Summer:
 		return p.SumLogNorm(lambda, sigma)
+	case pieces:
+		return sumLogNorm(p, lambda, sigma)
 	}
 	total := 0.0
 	for i, l := range lambda {

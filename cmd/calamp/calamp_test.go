@@ -179,7 +179,7 @@ func TestDemoMasks(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes many seconds")
 	}
-	code, stdout, stderr := calampRun(t, "demo", "--matrix-kind", "binary", "--json", "--report", "")
+	code, stdout, stderr := calampRun(t, "demo", "--matrix-kind", "binary", "--p", "12", "--json", "--report", "")
 	var found struct {
 		Answers []struct {
 			NMSE float64 `json:"x_nmse_scaled"`

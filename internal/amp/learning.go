@@ -252,8 +252,9 @@ func (l *Learning) refitCalibration(s *State, t int) float64 {
 	switch {
 	case s.scaleOfNetwork(): // the iteration finds it
 	case !s.ScaleLearned:
-		c = s.scaleOfPrior()
-		if shift := math.Abs(math.Log(c)) * math.Sqrt(2*s.active()); shift > scaleTolerance*late*late {
+		sums := s.SignalSums()
+		c = sums.step()
+		if shift := math.Abs(math.Log(c)) * math.Sqrt(2*sums.Active); shift > scaleTolerance*late*late {
 			change = max(change, shift) // in standard errors, too
 		}
 	case change > 0: // nothing determines the scale: the middle of the range stays where it is
@@ -309,19 +310,18 @@ func refitPhases(s *State) float64 {
 	return math.Abs(math.Log(next/now)) * math.Sqrt(0.5*float64(s.M))
 }
 
-// scaleOfPrior is the factor by which the signals are to be multiplied to be likeliest
+// step is the factor by which the signals are to be multiplied to be likeliest
 // under the prior: a Newton step to the zero of the derivative by log c of the evidence
 // for a prior that is stretched by c,
 //
 //	Σ_i (x̂(λ-x̂) - C)/Σ,
 //
-// whose slope is about twice the number of entries that are not zero, Σ C/Σ.
-func (s *State) scaleOfPrior() float64 {
-	active := s.active()
-	if !(active > 0) {
+// whose slope is about twice the number of entries that are not zero, Σ C/Σ (see [State.scaleInformation]).
+func (s SignalSums) step() float64 {
+	if !(s.Active > 0) {
 		return 1
 	}
-	step := (s.nextPull - active) / (2 * active)
+	step := (s.Pull - s.Active) / (2 * s.Active)
 	return math.Exp(-min(max(step, -gaugeReach), gaugeReach))
 }
 

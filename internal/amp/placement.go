@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/calamp/calamp/channel"
 )
 
@@ -166,7 +168,7 @@ func ScaleWithin(bounds channel.Bounded, s, sVar []float64, omit []bool, signals
 // SignalSums are what signals of known variance say of the global scale (see
 // [State.learnedScale]). Those of several samples of a stream add up.
 type SignalSums struct {
-	Active float64 // K: about the number of entries that are not zero
+	Active float64 // K: about the number of entries that are not zero, or half of what signals know of the scale where that is more
 	Pull   float64 // S
 }
 
@@ -175,7 +177,25 @@ func (s *State) SignalSums() (sums SignalSums) {
 	if s.ScaleLearned {
 		return sums
 	}
-	return SignalSums{Active: s.active(), Pull: s.nextPull}
+	active := s.active()
+	sums = SignalSums{Active: active, Pull: s.nextPull}
+	if half := 0.5 * s.scaleInformation(); half > active { // the same slope, steeper
+		sums = SignalSums{Active: half, Pull: s.nextPull + half - active}
+	}
+	return sums
+}
+
+// scaleInformation is minus the second derivative by log c, at 1, of the evidence Σ log Z(λ/c, Σ/c²) of signals under a prior that is stretched by c. Entries
+// about zero have 2 each, and those of N(m, v) 2 + m²/v: with 2 for entries of ±2 ± 0.3 each step went twenty times too far, and the next one as far back.
+func (s *State) scaleInformation() float64 {
+	const step = 1e-3 // its square is the error relative to entries whose spread is their size, and rounding is as small
+	at := func(c float64) float64 {
+		lambda, sigma := slices.Clone(s.Lambda), slices.Clone(s.Sigma)
+		floats.Scale(1/c, lambda)
+		floats.Scale(1/(c*c), sigma)
+		return s.sumLogNormsOf(lambda, sigma)
+	}
+	return (2*s.sumLogNorms() - at(math.Exp(step)) - at(math.Exp(-step))) / (step * step)
 }
 
 // active is K (see [SignalSums]). C is damped, and lags behind Σ while that shrinks, of all entries by one factor; the sum before damping does not.
