@@ -111,15 +111,13 @@ func (s *State) sumLogNorm(k int) float64 {
 }
 
 // sumLogNorms is that of all signals.
-func (s *State) sumLogNorms() float64 { return s.sumLogNormsOf(s.Lambda, s.Sigma) }
-
-func (s *State) sumLogNormsOf(lambda, sigma []float64) float64 {
+func (s *State) sumLogNorms() float64 {
 	if s.Amplitude == nil {
-		return prior.SumLogNorm(s.model.Prior, lambda, sigma)
+		return prior.SumLogNorm(s.model.Prior, s.Lambda, s.Sigma)
 	}
 	total := 0.0
 	for k := range s.P {
-		total += prior.SumLogNorm(s.PriorOf(k), lambda[k*s.N:(k+1)*s.N], sigma[k*s.N:(k+1)*s.N])
+		total += s.sumLogNorm(k)
 	}
 	return total
 }

@@ -7,6 +7,8 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/parallel"
+	"github.com/calamp/calamp/prior"
 )
 
 const (
@@ -189,14 +191,27 @@ func (s *State) SignalSums() (sums SignalSums) {
 // about zero have 2 each, and those of N(m, v) 2 + m²/v: with 2 for entries of ±2 ± 0.3 each step went twenty times too far, and the next one as far back.
 func (s *State) scaleInformation() float64 {
 	const step = 1e-3 // its square is the error relative to entries whose spread is their size, and rounding is as small
-	at := func(c float64) float64 {
-		lambda, sigma := slices.Clone(s.Lambda), slices.Clone(s.Sigma)
-		floats.Scale(1/c, lambda)
-		floats.Scale(1/(c*c), sigma)
-		return s.sumLogNormsOf(lambda, sigma)
+	if s.columns == 2 {
+		return 0 // slabs of complex entries are about zero
 	}
-	return (2*s.sumLogNorms() - at(math.Exp(step)) - at(math.Exp(-step))) / (step * step)
+	p := s.model.Prior
+	if network, is := prior.NetworkOf(p); is {
+		p = network.Latents()
+	}
+	lambda, sigma := s.priorFields()
+	buffer := stretchedFields.Get()
+	defer stretchedFields.Put(buffer)
+	*buffer = slices.Grow((*buffer)[:0], 2*len(lambda))[:2*len(lambda)]
+	at := func(c float64) float64 {
+		l, v := (*buffer)[:len(lambda)], (*buffer)[len(lambda):]
+		floats.ScaleTo(l, 1/c, lambda)
+		floats.ScaleTo(v, 1/(c*c), sigma)
+		return prior.SumLogNorm(p, l, v)
+	}
+	return (2*at(1) - at(math.Exp(step)) - at(math.Exp(-step))) / (step * step)
 }
+
+var stretchedFields parallel.Pool[[]float64]
 
 // active is K (see [SignalSums]). C is damped, and lags behind Σ while that shrinks, of all entries by one factor; the sum before damping does not.
 func (s *State) active() (active float64) {
