@@ -194,6 +194,30 @@ func (m Mixture) Posterior(mean, variance, lambda, sigma []float64) {
 // LogNorm implements [Prior].
 func (m Mixture) LogNorm(lambda, sigma float64) float64 { return logNorm(m, lambda, sigma) }
 
+// ScaleInformation is minus the second derivative by log c, at 1, of the evidence of fields N(λ, Σ) under the prior that is stretched by c, which is Σ log Z(λ/c, Σ/c²). With
+// D = v + Σ a component N(m, v) has log Z = ½ log Σ/D - (λ-m)²/2D; zero has none.
+func (m Mixture) ScaleInformation(lambda, sigma []float64) (information float64) {
+	var buffer [8]part
+	for i, l := range lambda {
+		q := sigma[i]
+		if math.IsInf(q, 1) {
+			continue
+		}
+		parts := m.parts(buffer[:0], l, q)
+		_, total := weigh(parts)
+		mean, square := 0.0, 0.0 // of the first derivatives
+		for j, c := range m.Components {
+			weight, d, off := parts[j+1].log/total, c.Var+q, l-c.Mean
+			first := (l*off-c.Var)/d - off*off*q/(d*d)
+			mean += weight * first
+			square += weight * first * first
+			information += weight * (2*q*c.Var/(d*d) + (l*off+l*l)/d - 4*l*off*q/(d*d) - off*off*(2*q/(d*d)-4*q*q/(d*d*d)))
+		}
+		information -= square - mean*mean
+	}
+	return information
+}
+
 // Sample implements [Sampler].
 func (m Mixture) Sample(rng *rand.Rand) float64 {
 	choice, value := rng.Float64(), rng.NormFloat64()

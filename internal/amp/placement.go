@@ -4,10 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"gonum.org/v1/gonum/floats"
-
 	"github.com/calamp/calamp/channel"
-	"github.com/calamp/calamp/internal/parallel"
 	"github.com/calamp/calamp/prior"
 )
 
@@ -187,31 +184,19 @@ func (s *State) SignalSums() (sums SignalSums) {
 	return sums
 }
 
-// scaleInformation is minus the second derivative by log c, at 1, of the evidence Σ log Z(λ/c, Σ/c²) of signals under a prior that is stretched by c. Entries
-// about zero have 2 each, and those of N(m, v) 2 + m²/v: with 2 for entries of ±2 ± 0.3 each step went twenty times too far, and the next one as far back.
+// scaleInformation is what the prior has of the scale where that is not 2 for each entry that is not zero, as of a Gaussian of mean zero: of N(m, v) it is 2 + m²/v.
+// With 2 for entries of ±2 ± 0.3 each step went twenty times too far, and the next one as far back.
 func (s *State) scaleInformation() float64 {
-	const step = 1e-3 // its square is the error relative to entries whose spread is their size, and rounding is as small
-	if s.columns == 2 {
-		return 0 // slabs of complex entries are about zero
-	}
 	p := s.model.Prior
 	if network, is := prior.NetworkOf(p); is {
 		p = network.Latents()
 	}
-	lambda, sigma := s.priorFields()
-	buffer := stretchedFields.Get()
-	defer stretchedFields.Put(buffer)
-	*buffer = slices.Grow((*buffer)[:0], 2*len(lambda))[:2*len(lambda)]
-	at := func(c float64) float64 {
-		l, v := (*buffer)[:len(lambda)], (*buffer)[len(lambda):]
-		floats.ScaleTo(l, 1/c, lambda)
-		floats.ScaleTo(v, 1/(c*c), sigma)
-		return prior.SumLogNorm(p, l, v)
+	mixture, is := p.(prior.Mixture)
+	if !is {
+		return 0
 	}
-	return (2*at(1) - at(math.Exp(step)) - at(math.Exp(-step))) / (step * step)
+	return mixture.ScaleInformation(s.priorFields())
 }
-
-var stretchedFields parallel.Pool[[]float64]
 
 // active is K (see [SignalSums]). C is damped, and lags behind Σ while that shrinks, of all entries by one factor; the sum before damping does not.
 func (s *State) active() (active float64) {
