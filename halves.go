@@ -33,7 +33,7 @@ func halvesCompared(ctx context.Context, a *try) {
 	var halves [2]diagnosis.Half
 	parallel.Run(len(halves), a.sideBySide(), func(i int) {
 		if half, err := halfOf(ctx, a, i); err == nil && half != nil {
-			halves[i] = diagnosis.Half{S: half.complexOrRealS(), Var: half.knownVar()}
+			halves[i] = half.half()
 		}
 	})
 	if halves[0].S == nil || halves[1].S == nil {
@@ -66,12 +66,9 @@ func halfOf(ctx context.Context, a *try, half int) (*Result, error) {
 	columns := a.res.ColumnsPerSignal()
 	p, opt, from := *a.problem, a.opt, *a.res
 	p.Y = everyOther(p.Y, half, columns)
-	p.Prior = a.res.Prior
-	if c, ok := channel.InOrder(p.Channel).(channel.Noisy); ok {
-		p.Channel = channel.WithInOrder(p.Channel, c.WithNoise(channel.NoiseOf(channel.InOrder(a.res.Channel))))
-	}
 	from.X, from.XVar = everyOther(from.X, half, columns), everyOther(from.XVar, half, columns)
-	opt.from, opt.Algorithm, opt.Progress, opt.Observe = &from, a.res.Plan.Algorithm, nil, nil
+	p.beginAt(&opt, &from)
+	opt.Algorithm, opt.Progress, opt.Observe = a.res.Plan.Algorithm, nil, nil
 	opt.MaxIter = mostOfHalf
 	return solveOnce(ctx, &p, &opt)
 }

@@ -38,6 +38,8 @@ type tries struct {
 	given   bool // a range or a noise variance was, and is learned in the end
 	sites   bool // signals were integrated out, without anything left out
 	joined  bool // the first try came to an answer as signals that belong together alone
+
+	plainly, apart *try // the likelier of two starts, and the other one, with which the answer is compared; nil where these are not needed
 }
 
 // mostBlamed is the part of the sensors, or of the readings, above which it is the run that is in doubt: the limit of the warning
@@ -104,6 +106,7 @@ func solveTrying(ctx context.Context, p *Problem, opt *Options) (*Result, error)
 	t := &tries{ctx: ctx}
 	res, err := t.solve(p, opt)
 	if i := slices.IndexFunc(t.done, func(a *try) bool { return a.res == res }); err == nil && i >= 0 {
+		t.startsCompared(t.done[i])
 		halvesCompared(ctx, t.done[i])
 		sparsenessTested(ctx, t.done[i])
 	}
@@ -228,6 +231,9 @@ func (t *tries) goOn(first *try, further func(*try) *try) (*try, error) {
 			t.done = slices.DeleteFunc(t.done, func(a *try) bool { return a == first })
 			first = free
 		}
+	}
+	if first.opt.Algorithm == solver.AutoAlgorithm && !t.given && !tooLong(first) && alternates(first) {
+		return nil, t.alternate(first)
 	}
 	if first.settled() && !((first.unexplained() || t.joined) && integrable(first)) || first.res.oneScene && first.answers() || first.opt.Algorithm != solver.AutoAlgorithm || tooLong(first) {
 		return first, nil
@@ -733,16 +739,18 @@ func (t *tries) fromBest(first *try) *try {
 	if best == first || best.res.Status == Diverged || best.trusted() && best.integrated() || best.res.onlyNoise() >= 0 {
 		return nil // of noise there is nothing to begin at
 	}
-	p, opt := *first.problem, first.opt
-	p.Prior = best.res.Prior
+	return first.begunAt(best)
+}
+
+// begunAt is a first try again, begun at that answer.
+func (t *try) begunAt(best *try) *try {
+	p, opt := *t.problem, t.opt
 	if best.res.Plan.Algorithm != solver.Evidence {
 		opt.Algorithm = best.res.Plan.Algorithm
 	}
-	if c, ok := channel.InOrder(p.Channel).(channel.Noisy); ok {
-		p.Channel = channel.WithInOrder(p.Channel, c.WithNoise(channel.NoiseOf(channel.InOrder(best.res.Channel))))
-	}
-	opt.from, opt.MaxIter = best.res, further(opt.MaxIter)
-	return &try{name: fmt.Sprintf("%s, begun at the answer of: %s", first.name, best.name), problem: &p, opt: opt}
+	opt.MaxIter = further(opt.MaxIter)
+	p.beginAt(&opt, best.res)
+	return &try{name: fmt.Sprintf("%s, begun at the answer of: %s", t.name, best.name), problem: &p, opt: opt}
 }
 
 // likelier is by how much the log-evidence of a run that goes on and on is more than that of one which hovers, for the former to be the answer: odds of twenty.

@@ -39,7 +39,7 @@ func (p *Problem) withRowGains(ctx context.Context, opt *Options, res *Result) (
 	if err := tried.solve(ctx, 1); err != nil || !(tried.res.scatterGain() > leastScatterGain) {
 		return res, false
 	}
-	if tried.trusted() {
+	if tried.trusted() && !(res.Status == Converged && res.LogEvidence > tried.res.LogEvidence) {
 		found := tried.res.ofSensors(p.Sensors, res)
 		if !opt.Learn.Range {
 			found.toScaleOf(res)
