@@ -191,11 +191,13 @@ func (s *State) scaleInformation() float64 {
 	if network, is := prior.NetworkOf(p); is {
 		p = network.Latents()
 	}
-	mixture, is := p.(prior.Mixture)
+	firm, is := p.(interface {
+		ScaleInformation(lambda, sigma []float64) float64
+	})
 	if !is {
 		return 0
 	}
-	return mixture.ScaleInformation(s.priorFields())
+	return firm.ScaleInformation(s.priorFields())
 }
 
 // active is K (see [SignalSums]). C is damped, and lags behind Σ while that shrinks, of all entries by one factor; the sum before damping does not.
