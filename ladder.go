@@ -474,10 +474,10 @@ func freePhases(first *try) *try {
 	return &try{name: "free phases", problem: &p, opt: opt}
 }
 
-// foundNear reports whether signals that were integrated out came to a maximum of the evidence with phases near the nominal ones.
+// foundNear reports whether complex signals that were integrated out came to a maximum of the evidence with phases near the nominal ones.
 func (t *tries) foundNear() bool {
 	return slices.ContainsFunc(t.done, func(a *try) bool {
-		return a.integrated() && a.res.Status == NothingRecovered && !math.IsNaN(a.res.LogEvidence) && channel.PhasesOf(channel.CalibrationOf(a.res.Channel)) >= amp.SurePhases
+		return a.integrated() && channel.ColumnsOf(a.res.Channel) > 1 && a.res.Status == NothingRecovered && !math.IsNaN(a.res.LogEvidence) && channel.PhasesOf(channel.CalibrationOf(a.res.Channel)) >= amp.SurePhases
 	})
 }
 
