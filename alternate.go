@@ -24,36 +24,17 @@ func alternates(first *try) bool {
 
 // alternate solves by AMP from all three places, and from the likeliest with what the first try looks for.
 func (t *tries) alternate(first *try) error {
-	amp, err := t.passed(first, solver.AMP, nil)
-	if err != nil {
-		return err
-	}
-	vector, err := t.passed(first, solver.VAMP, nil)
-	if err != nil {
-		return err
-	}
-	fromVector, err := t.passed(first, solver.AMP, vector)
-	if err != nil {
-		return err
-	}
-	back, err := t.passed(first, solver.VAMP, amp)
-	if err != nil {
-		return err
-	}
-	again, err := t.passed(first, solver.AMP, back)
-	if err != nil {
-		return err
-	}
+	amp, vector := t.passed(first, solver.AMP, nil), t.passed(first, solver.VAMP, nil)
+	fromVector := t.passed(first, solver.AMP, vector)
+	again := t.passed(first, solver.AMP, t.passed(first, solver.VAMP, amp))
 	amp, t.apart = likelierOf(amp, again)
-	if amp, t.apart = likelierOf(amp, fromVector); amp == nil {
-		return nil
-	}
-	if !amp.trusted() {
-		if further, err := t.passed(first, solver.AMP, amp); err != nil {
-			return err
-		} else if further != nil {
+	if amp, t.apart = likelierOf(amp, fromVector); amp != nil && !amp.trusted() {
+		if further := t.passed(first, solver.AMP, amp); further != nil {
 			amp = further
 		}
+	}
+	if err := t.ctx.Err(); err != nil || amp == nil {
+		return err
 	}
 	t.plainly = amp
 	if withoutFaults(first) == nil { // it looks for nothing else
@@ -70,8 +51,11 @@ func likelierOf(a, b *try) (likelier, other *try) {
 	return a, b
 }
 
-// passed solves by that algorithm with all sensors and readings taken for good, from that try on, or from the prior; nil where that is impossible. Vector AMP only says where to begin: it is not taken as a try.
-func (t *tries) passed(first *try, algorithm solver.Algorithm, from *try) (*try, error) {
+// passed solves by that algorithm with all sensors and readings taken for good, from that try on, or from the prior; nil where that is impossible, or the context has ended. Vector AMP only says where to begin: it is not taken as a try.
+func (t *tries) passed(first *try, algorithm solver.Algorithm, from *try) *try {
+	if t.ctx.Err() != nil {
+		return nil
+	}
 	p, opt := plain(first)
 	a := &try{name: fmt.Sprintf("%v, all sensors and readings taken for good", algorithm), problem: p}
 	opt.Algorithm, opt.MaxIter = algorithm, first.opt.limit()
@@ -82,15 +66,17 @@ func (t *tries) passed(first *try, algorithm solver.Algorithm, from *try) (*try,
 		a.name += ", begun at the answer of: " + from.name
 		p.beginAt(&opt, from.res)
 	}
-	if a.opt = opt; algorithm == solver.AMP {
-		err := t.run(a)
-		return a.orNil(), err
+	a.opt = opt
+	if algorithm == solver.AMP {
+		t.run(a) // its error is that of the context
+	} else {
+		t.count++
+		a.solve(t.ctx, t.count)
 	}
-	t.count++
-	if err := a.solve(t.ctx, t.count); t.ctx.Err() != nil {
-		return nil, err
+	if t.ctx.Err() != nil {
+		return nil
 	}
-	return a.orNil(), nil
+	return a.orNil()
 }
 
 // orNil is the try, or nil where it has no result to begin at.

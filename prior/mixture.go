@@ -165,13 +165,13 @@ func (m Mixture) own() []part {
 
 // Mean implements [Prior].
 func (m Mixture) Mean() float64 {
-	_, mean, _ := combine(m.own())
+	mean, _ := combine(m.own())
 	return mean
 }
 
 // Variance implements [Prior].
 func (m Mixture) Variance() float64 {
-	_, _, variance := combine(m.own())
+	_, variance := combine(m.own())
 	return variance
 }
 

@@ -13,12 +13,11 @@ type part struct {
 	mean, variance float64
 }
 
-// combine mixes parts, and leaves their weights in place of the logarithms. log is
-// that of the total weight; the variance is a sum of positive terms,
+// combine mixes parts, and leaves their weights in place of the logarithms. The variance is a sum of positive terms,
 //
 //	Σ π v + Σ_{i<j} πᵢ πⱼ (mᵢ-mⱼ)².
-func combine(parts []part) (log, mean, variance float64) {
-	top, total := weigh(parts)
+func combine(parts []part) (mean, variance float64) {
+	_, total := weigh(parts)
 	for i, p := range parts {
 		weight := p.log / total
 		mean += weight * p.mean
@@ -28,7 +27,7 @@ func combine(parts []part) (log, mean, variance float64) {
 			variance += weight * (q.log / total) * d * d
 		}
 	}
-	return top + math.Log(total), mean, variance
+	return mean, variance
 }
 
 // weigh turns logarithms of weights into weights, the largest 1, and returns its logarithm
@@ -85,7 +84,7 @@ func posterior(p pieces, mean, variance, lambda, sigma []float64) {
 			mean[i], variance[i] = p.Mean(), p.Variance()
 			continue
 		}
-		_, mean[i], variance[i] = combine(p.parts(buffer[:0], l, sigma[i]))
+		mean[i], variance[i] = combine(p.parts(buffer[:0], l, sigma[i]))
 	}
 }
 
