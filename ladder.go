@@ -187,6 +187,7 @@ func (t *tries) answer(asked *try) (*try, error) {
 	if free := scaleLearned(asked); free != nil {
 		first = free
 	}
+	first.opt.searches = true
 	if err := t.start(first, first); err != nil {
 		return first, err
 	}

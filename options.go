@@ -78,6 +78,7 @@ type Options struct {
 	draw uint64  // of the start where phases are free; see [amp.Problem.StartDraw]
 
 	untilOffsets bool // see [amp.Problem.UntilOffsets]
+	searches     bool // see [amp.Problem.Searches]
 	mix          bool
 	jointFound   bool // see [amp.Problem.JointFound]
 

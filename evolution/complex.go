@@ -262,13 +262,14 @@ func randomShift(rng *rand.Rand, dimensions int) []float64 {
 	return shift
 }
 
-// amplitudeQuantiles returns the quantiles of |s|.
+// amplitudeQuantiles returns the quantiles of |s|, which are those of a real gain: before a reading its phase says nothing of its size.
 func amplitudeQuantiles(g channel.ComplexPrior) func(level float64) float64 {
 	if g.Precision == 0 {
 		return func(level float64) float64 { return g.Lo + (g.Hi-g.Lo)*level }
 	}
-	none := make([]float64, g.Width())
-	return func(level float64) float64 { return g.Quantile(none, level) }
+	size := channel.GainPrior{Lo: g.Lo, Hi: g.Hi, Center: g.Center, Precision: g.Precision, Log: g.Log}
+	none := make([]float64, size.Width())
+	return func(level float64) float64 { return size.Quantile(none, level) }
 }
 
 // phaseQuantiles returns those of a von Mises distribution about 0, from a table. Phases that are known, and

@@ -62,6 +62,9 @@ type Problem struct {
 	// UntilOffsets ends a run in which signals are integrated out as soon as its evidence surely rises with offsets, which sensors have not (see [Solver.OffsetScore]).
 	UntilOffsets bool
 
+	// Searches is for a run whose answer, where phases are free, is one of several: it ends sooner where it hovers.
+	Searches bool
+
 	// Joint says whether signals belong together (see [jointRows]).
 	Joint solver.Joint
 
