@@ -153,7 +153,7 @@ def find(W, signals, injected, degrees):
 def main():
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("files", nargs="+", help="degrees that follow each other")
-    options.add_argument("--bins", type=int, help="range bins that are signals, half of them in each run (32 for each degree, 64 at most)")
+    options.add_argument("--bins", type=int, help="range bins that are signals, half of them in each run (32 for each degree)")
     options.add_argument("--seed", type=int, default=1, help="of the injected phases")
     options.add_argument("-o", "--output", help="a PNG: as received, with the injected phases, with those found taken off")
     args = options.parse_args()
@@ -161,7 +161,7 @@ def main():
 
     pulses, frequencies, look, azimuth, correction = load(args.files)
     degrees = len(args.files)
-    W, signals = cross_range(frequencies, look, azimuth), echoes(pulses, frequencies, look, azimuth, parts(frequencies, look, azimuth, degrees), args.bins or min(64, 32 * degrees))
+    W, signals = cross_range(frequencies, look, azimuth), echoes(pulses, frequencies, look, azimuth, parts(frequencies, look, azimuth, degrees), args.bins or 32 * degrees)
     injected = np.exp(2j * np.pi * np.random.default_rng(args.seed).random(pulses.shape[1]))
     began = time.time()
     found, sd, agree = find(W, signals, injected, degrees)
