@@ -185,8 +185,10 @@ func (t *try) gainsKnown() bool {
 // within learns what was given. Where message passing has not converged, signals are integrated out before it is tried for longer.
 func (t *tries) within(asked, within *try) error {
 	if !asked.trusted() {
-		for _, next := range []func(*try) *try{t.integrated, asked.inFull} {
-			again := next(within)
+		learning := *within
+		learning.res = asked.res
+		for _, next := range []func(*try) *try{t.integrated, t.withoutBlamed, asked.inFull} {
+			again := next(&learning)
 			if again == nil {
 				continue
 			}

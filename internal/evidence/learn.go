@@ -351,7 +351,7 @@ func (f *Fit) improve() error {
 				return err
 			}
 		}
-		trace -= min(f.Sizes.spent, mostSpent*trace)
+		trace *= 1 - min(f.Sizes.spent, mostSpent)
 	}
 	switch {
 	case f.GivenNoise > 0:

@@ -22,6 +22,8 @@ func (f *Fit) integrateMoves() error {
 			f.addMoves(a, at, covariance)
 		}
 	}
+	_, trace := f.noiseSums()
+	f.Sizes.spent /= trace
 	return nil
 }
 
@@ -49,6 +51,9 @@ func (f *Fit) addMoves(a *Family, at *pattern, covariance dense.Matrix) {
 	for i := range rows {
 		for j, entry := range a.active {
 			s.moved[entry] += a.Gamma[entry] * a.Gamma[entry] * projected.At(i, j) * b.At(i, j) / unit
+			if entry != f.common { // d_i = Σ_k γ_ik² falls with Δ, by 2 γ_ik Γ_i |A⁻¹w_i|²
+				s.spent += 2 * s.costSlope(entry) * float64(len(at.snapshots)) * (1 - at.kept[j]) * a.Gamma[entry] * projected.At(i, j) * projected.At(i, j)
+			}
 		}
 	}
 	square := dense.New(rows, rows)

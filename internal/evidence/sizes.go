@@ -323,6 +323,9 @@ func (f *Fit) sizesCost(determined []float64) (total float64) {
 	return total
 }
 
+// costSlope is the slope of log(1 + V d_i/2), what it costs the evidence that Γ_i is integrated out, along d_i.
+func (s *Sizes) costSlope(i int) float64 { return s.Variance / (2 + s.Variance*s.determined[i]) }
+
 // costOfSizes is what it costs the evidence that the law, and the variance of an entry that all snapshots have, are found, and that regressors were chosen.
 func (f *Fit) costOfSizes() float64 {
 	cost := costOfLaw(f.Sizes.Law, f.Entries()) + math.Log(float64(len(f.Sizes.of)))

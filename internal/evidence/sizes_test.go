@@ -1,6 +1,7 @@
 package evidence
 
 import (
+	"context"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -162,5 +163,29 @@ func TestOverfull(t *testing.T) {
 	f.Sparse.Weight = []float64{0.5, 0.5}
 	if f.overfull() {
 		t.Error("40 entries are fewer than 60 readings")
+	}
+}
+
+// TestSizesOfFewSnapshots: with two snapshots hardly more readings are there than unknowns, and gains and variances, which are integrated out, take most of what is left for noise. It is found nevertheless, and the fit ends.
+func TestSizesOfFewSnapshots(t *testing.T) {
+	log, count := 0.0, 0.0
+	for seed := range uint64(8) {
+		w, y, s, x := smooth(seed, 60, 80, 3, 20)
+		var z mat.Dense
+		z.Mul(w, x)
+		noise := 1e-6 * math.Pow(mat.Norm(&z, 2), 2) / (60 * 3)
+		f := learned(t, New(w, y, false), 300).Sized(false)
+		steps, err := f.Learn(context.Background(), mostSized)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Rescale(floats.Sum(s) / floats.Sum(f.S))
+		if t.Logf("seed %d: %d steps, noise %.3g of the true one", seed, steps, f.Noise/noise); steps == mostSized {
+			t.Errorf("seed %d: the fit has not ended", seed)
+		}
+		log, count = log+math.Log(f.Noise/noise), count+1
+	}
+	if ratio := math.Exp(log / count); ratio < 0.7 || ratio > 1.4 {
+		t.Errorf("noise is %.3g of the true one on average", ratio)
 	}
 }
