@@ -16,11 +16,12 @@ import (
 type Correlated struct {
 	Gamma []float64 // N
 
-	vectors *mat.Dense // P×P, U
-	values  []float64  // P, r
-	sums    []float64  // P, of columns of U: how often a turned snapshot has what all have
-	floor   float64    // t
-	pace    []pace     // N, of Γ
+	vectors *mat.Dense    // P×P, U
+	values  []float64     // P, r
+	moved   *mat.SymDense // P×P, what unknown gains add to products of entries; nil where that is not known
+	sums    []float64     // P, of columns of U: how often a turned snapshot has what all have
+	floor   float64       // t
+	pace    []pace        // N, of Γ
 }
 
 // Correlate is a fit of correlated snapshots, begun at what f found; nil where there is one snapshot, or where readings of some are missing.
@@ -188,9 +189,18 @@ func (f *Fit) improveCorrelated() {
 
 // follow makes R what products of turned entries, in units of the present variances, say: R^½ (…) R^½.
 func (r *Correlated) follow(products *mat.SymDense, count float64) {
+	next := r.asRead(products)
+	if r.moved != nil {
+		next.AddSym(next, r.moved)
+	}
+	r.adopt(next, count)
+}
+
+// asRead are products of turned entries, in units of the present variances, as those of snapshots that were read: U r^½ (…) r^½ Uᵀ.
+func (r *Correlated) asRead(products *mat.SymDense) *mat.SymDense {
 	p := len(r.values)
 	var turned mat.Dense
-	half := mat.NewDense(p, p, nil) // U r^½
+	half := mat.NewDense(p, p, nil)
 	half.Apply(func(i, k int, v float64) float64 { return v * math.Sqrt(r.values[k]) }, r.vectors)
 	turned.Mul(half, products)
 	turned.Mul(&turned, half.T())
@@ -200,7 +210,7 @@ func (r *Correlated) follow(products *mat.SymDense, count float64) {
 			next.SetSym(i, k, 0.5*(turned.At(i, k)+turned.At(k, i)))
 		}
 	}
-	r.adopt(next, count)
+	return next
 }
 
 // back is the sum over turned snapshots of what a snapshot has of each: means turn by U, and variances by its squares.
@@ -242,7 +252,7 @@ func (r *Correlated) clone() *Correlated {
 	next.vectors.Copy(r.vectors)
 	copy(next.values, r.values)
 	next.sumUp()
-	next.floor = r.floor
+	next.floor, next.moved = r.floor, r.moved
 	return next
 }
 

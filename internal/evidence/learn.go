@@ -117,7 +117,7 @@ func (f *Fit) Ended(step int, risen float64) bool {
 }
 
 // Step improves the hyperparameters, but in the first step, and solves for gains and signals. It returns by how much the
-// evidence rose. Where a long step would lower it, a short one is taken in its place.
+// evidence rose. Where a long step would lower it, a short one is taken in its place; those of sizes, which raise it with gains integrated out, are as long as they are.
 func (f *Fit) Step(step int) (risen float64, err error) {
 	switch {
 	case step == 1:
@@ -136,7 +136,7 @@ func (f *Fit) Step(step int) (risen float64, err error) {
 	}
 	was := f.remember()
 	err = f.advance()
-	if worse := before - f.Evidence; err != nil || worse > rounding*math.Abs(before) {
+	if worse := before - f.Evidence; err != nil || f.Sizes == nil && worse > rounding*math.Abs(before) {
 		f.recall(was)
 		err = f.advance()
 	}
