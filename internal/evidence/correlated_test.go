@@ -198,7 +198,9 @@ func threeScenes(seed uint64, m, side int) (w, y *mat.Dense, s []float64, x *mat
 	masks, cosines := mat.NewDense(m, n, nil), mat.NewDense(n, n, nil)
 	masks.Apply(func(_, _ int, _ float64) float64 { return float64(r.IntN(2)) }, masks)
 	along := func(i, at int) float64 { return math.Cos(math.Pi * (float64(at) + 0.5) * float64(i) / float64(side)) }
-	cosines.Apply(func(at, i int, _ float64) float64 { return along(i%side, at%side) * along(i/side, at/side) / float64(side) }, cosines)
+	cosines.Apply(func(at, i int, _ float64) float64 {
+		return along(i%side, at%side) * along(i/side, at/side) / float64(side)
+	}, cosines)
 	w = new(mat.Dense)
 	w.Mul(masks, cosines)
 	x = mat.NewDense(n, 3, nil)
