@@ -247,10 +247,16 @@ func (d *MatrixDoubt) Report(s *Solver) {
 	}
 	for mu, r := range all {
 		if add := d.Size * d.Size * d.rows[mu] * r.variance; add > 0 {
-			e.SVar[mu] += add
-			e.calibration.SetNormal(e.Of(e.Stats, mu), e.S[mu], e.SVar[mu])
+			e.calibration.Carry(e.Of(e.Stats, mu), 1/(1+add*e.informationOf(mu)), 1)
 		}
 	}
+	e.calibration.Posteriors(make([]float64, e.M), e.SVar, e.Stats) // the gains stay those of the signals
+}
+
+// informationOf is what readings say of s of a sensor: one over the variance of its likelihood, about where it is.
+func (s *State) informationOf(mu int) float64 {
+	stats := s.Of(s.Stats, mu)
+	return (s.calibration.Information(stats) + s.calibration.Readings(stats)/(s.S[mu]*s.S[mu])) / float64(s.columns)
 }
 
 // unit is the identity.
