@@ -192,7 +192,7 @@ func (t *tries) within(asked, within *try) error {
 			if again == nil {
 				continue
 			}
-			if err := t.run(again); err != nil || t.answered(true) {
+			if err := t.run(again); err != nil || t.decided(within) {
 				return err
 			}
 			if found, err := t.withOffsets(within); found || err != nil {
@@ -200,11 +200,16 @@ func (t *tries) within(asked, within *try) error {
 			}
 		}
 	}
-	if err := t.start(within, within); err != nil || within.res == nil || t.answered(true) {
+	if err := t.start(within, within); err != nil || within.res == nil || t.decided(within) {
 		return err
 	}
 	_, err := t.goOn(within, unless(within, within))
 	return err
+}
+
+// decided reports whether there is an answer whose gains and signals do not make up for each other, or one that other starts cannot be compared with.
+func (t *tries) decided(within *try) bool {
+	return t.answered(true) && !(startsCompare(within) && t.likeliest().res.warns(GainsInSignals))
 }
 
 // fills reports whether readings could show that gains do not fill the range that was given: one signal does not, and a normal distribution in the middle of the range may be likelier by far.

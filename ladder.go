@@ -233,7 +233,7 @@ func (t *tries) goOn(first *try, further func(*try) *try) (*try, error) {
 			first = free
 		}
 	}
-	if first.opt.Algorithm == solver.AutoAlgorithm && !t.given && !tooLong(first) && alternates(first) {
+	if alternates(first) {
 		return nil, t.alternate(first)
 	}
 	if first.settled() && !((first.unexplained() || t.joined) && integrable(first)) || first.res.oneScene && first.answers() || first.opt.Algorithm != solver.AutoAlgorithm || tooLong(first) {
