@@ -78,3 +78,23 @@ func TestRandomErrorsOfMatrix(t *testing.T) {
 		}
 	}
 }
+
+// Where gains are equal and W is wrong, readings say of every gain what they say: of 29 sensors they said nothing, and the spread that chance hides was that of the others.
+func TestDoubtOfMatrixLeavesInformation(t *testing.T) {
+	if testing.Short() {
+		t.Skip("numbers, which take many times as long with the race detector")
+	}
+	w, y, s0 := wrongMatrix(t, 0.05, 0)
+	for mu, s := range s0 {
+		floats.Scale(s, y.RawRowView(mu))
+	}
+	res := solveUnknown(t, w, y, func(*calamp.Options) {})
+	if !warned(res, calamp.MatrixDoubtful) {
+		t.Fatal("nothing is said of W")
+	}
+	for mu := range s0 {
+		if !(res.Calibration.Prior.Information(res.Calibration.Of(mu)) > 0) {
+			t.Errorf("sensor %d: nothing is known beyond the prior", mu)
+		}
+	}
+}
