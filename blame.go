@@ -16,7 +16,9 @@ import (
 // withoutBlamed integrates signals out without the sensors and readings that the first run left out, where that with all of them is no answer: constant levels of dead sensors, and outliers, are no part
 // of its model. What a first run that blames many left out is not taken from it, but the sensors whose readings hardly change are.
 func (t *tries) withoutBlamed(first *try) *try {
-	if !integrable(first) || !again(first) || slices.ContainsFunc(t.done, (*try).trusted) {
+	more := t.leavesOutMore(first)
+	t.left = true
+	if !integrable(first) || !again(first) || !more && slices.ContainsFunc(t.done, (*try).trusted) {
 		return nil
 	}
 	m, signals := first.problem.Y.Dims()
@@ -38,6 +40,18 @@ func (t *tries) withoutBlamed(first *try) *try {
 		p.Y.Set(at[0], at[1], math.NaN())
 	}
 	return &try{name: evidenceOf(p) + ", without what was left out at first", problem: p, opt: opt, blamed: blamed}
+}
+
+// leavesOutMore reports whether a first try that had no time to converge is likelier than an answer without signals, and leaves out sensors which that does not: of four dead sensors behind pools the answer had found two, and was off by
+// 37 %; without all four it is by 1.7 %.
+func (t *tries) leavesOutMore(first *try) bool {
+	best := t.likeliest()
+	if t.left || !best.integrated() || !best.trusted() || !first.restless() || first.misfits() || !(first.score() > best.score()) {
+		return false
+	}
+	return slices.ContainsFunc(first.res.BrokenSensors, func(b channel.BrokenSensor) bool {
+		return !slices.ContainsFunc(best.res.BrokenSensors, func(other channel.BrokenSensor) bool { return other.Sensor == b.Sensor })
+	})
 }
 
 // withoutBlame is a try whose result leaves nothing out.

@@ -37,6 +37,7 @@ type tries struct {
 	offsets bool // have been tried
 	given   bool // a range or a noise variance was, and is learned in the end
 	sites   bool // signals were integrated out, without anything left out
+	left    bool // and without what the first try left out, or that was not needed
 	joined  bool // the first try came to an answer as signals that belong together alone
 
 	plainly, apart *try // the likelier of two starts, and the other one, with which the answer is compared; nil where these are not needed
@@ -250,7 +251,7 @@ func (t *tries) goOn(first *try, further func(*try) *try) (*try, error) {
 		rungs = []func(*try) *try{withoutFaults}
 	}
 	for _, next := range rungs {
-		if t.answered(free) || t.silent() {
+		if t.answered(free) && !t.leavesOutMore(first) || t.silent() {
 			break
 		}
 		if again := next(first); again != nil {
