@@ -182,7 +182,7 @@ func (t *try) gainsKnown() bool {
 	return hi <= 1.001*lo
 }
 
-// within learns what was given. Where message passing has not converged, signals are integrated out before it is tried for longer.
+// within learns what was given. Where message passing has not converged, signals are integrated out, and without what it left out as well, before it is tried for longer.
 func (t *tries) within(asked, within *try) error {
 	if !asked.trusted() {
 		learning := *within
