@@ -267,7 +267,7 @@ func amplitudeQuantiles(g channel.ComplexPrior) func(level float64) float64 {
 	if g.Precision == 0 {
 		return func(level float64) float64 { return g.Lo + (g.Hi-g.Lo)*level }
 	}
-	size := channel.GainPrior{Lo: g.Lo, Hi: g.Hi, Center: g.Center, Precision: g.Precision, Log: g.Log}
+	size := g.Amplitude()
 	none := make([]float64, size.Width())
 	return func(level float64) float64 { return size.Quantile(none, level) }
 }

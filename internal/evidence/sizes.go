@@ -25,7 +25,7 @@ type Sizes struct {
 	line       []float64     // N, m_i
 	moved      []float64     // N, what unknown gains add to Σ_k x²_ik
 	stale      bool          // it is that of another scale
-	spent      float64       // and take of tr A⁻¹
+	spent      float64       // and, with what integrating Γ out does, the part of tr A⁻¹ that they take
 	looked     float64       // the evidence when gains were last looked at
 	determined []float64     // N, d_i: readings have the information d_i/2 on log Γ_i
 }

@@ -166,7 +166,7 @@ func TestOverfull(t *testing.T) {
 	}
 }
 
-// TestSizesOfFewSnapshots: with two snapshots hardly more readings are there than unknowns, and gains and variances, which are integrated out, take most of what is left for noise. It is found nevertheless, and the fit ends.
+// TestSizesOfFewSnapshots: with three snapshots hardly more readings are there than unknowns, and gains and variances, which are integrated out, take most of what is left for noise. It is found nevertheless, and the fit ends.
 func TestSizesOfFewSnapshots(t *testing.T) {
 	log, count := 0.0, 0.0
 	for seed := range uint64(8) {

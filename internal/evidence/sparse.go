@@ -341,14 +341,10 @@ func (f *Fit) integrateGainsOf(k int, at *pattern, u []float64, total float64) (
 	moved, done := dense.Scratch(f.w.Rows, len(at.rows)) // F, then L⁻¹F, with H = LLᵀ
 	defer done()
 	f.follow(moved, at, k)
-	along, alongEntries := make([]float64, len(at.rows)), make([]float64, len(a.active))
-	for mu, v := range u {
-		floats.AddScaled(along, v, moved.Row(mu))
-	}
+	along := rowsTimes(u, moved)
 	dense.SolveLower(f.curved, moved, 1)
-	squares, own := squaresOfProduct(moved, at.w), columnSquares(moved)
+	alongEntries, squares, own := rowsTimes(along, at.w), squaresOfProduct(moved, at.w), columnSquares(moved)
 	for i, v := range along {
-		floats.AddScaled(alongEntries, v, at.w.Row(i))
 		spent += max(0, own[i]-v*v/total)
 	}
 	for j, i := range a.active {
