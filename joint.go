@@ -60,6 +60,8 @@ func (r *Result) ownInWords() string {
 // their own fields tell little of rows that are not shared: of rows of which 30 % were, with a fixed point that had e^210 for joint rows and errors of 51 %, independent signals had 27 %.
 func better(together, single *Result) bool {
 	switch {
+	case together.Status != Converged && together.jointGain < amp.DecidedApart && together.LogEvidence < single.LogEvidence:
+		return false // it was ended, since its own fields are against it
 	case together.partlyOwn(), together.warns(UnrecoveredOrNoise):
 		return meanEntry(together.XVar) < meanEntry(single.XVar)
 	case (together.Status == Converged) != (single.Status == Converged):

@@ -123,7 +123,7 @@ func TestLongJointGroups(t *testing.T) {
 			for _, way := range []struct {
 				groups bool
 				joint  solver.Joint
-			}{{true, solver.JointOn}, {true, solver.JointOff}, {false, solver.AutoJoint}} {
+			}{{true, solver.AutoJoint}, {true, solver.JointOff}, {false, solver.AutoJoint}} {
 				chosen, converged, errs, s, x, iterations := 0, 0, 0.0, 0.0, 0.0, []int{}
 				for seed := range count {
 					c := bandCase{n: 300, p: 10, alpha: alpha, common: 0.5, noise: 1e-5, shared: shared}

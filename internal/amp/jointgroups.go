@@ -68,6 +68,10 @@ func (s *State) eachGroup(sigma []float64) (each []groupFields) {
 	for _, kind := range groups.Of() {
 		each[kind].n++
 	}
+	for j := range each {
+		a := &each[j]
+		a.lambda, a.sigma = make([]float64, 0, a.n*s.P), make([]float64, 0, a.n*s.P)
+	}
 	for k := range s.P {
 		for i, kind := range groups.Of() {
 			a, j := &each[kind], k*s.N+i

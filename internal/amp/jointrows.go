@@ -1161,9 +1161,6 @@ func (b *planner) jointTest() (on bool, why string, err error) {
 	if b.Start != nil {
 		return false, "not needed: the run begins at an answer", nil
 	}
-	if _, is := b.Model.Prior.(prior.Groups); is { // blocks of an imager's scenes were taken for one: the few entries that are largest decide what the others have in common
-		return false, "not chosen: the largest groups would decide for the others (--joint on takes signals together)", nil
-	}
 	if err := b.jointPossible(); err != nil {
 		return false, "not possible: " + err.Error(), nil
 	}

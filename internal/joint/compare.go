@@ -17,6 +17,9 @@ const (
 // Gain is the logarithm of how much likelier fields N(x; λ, Σ) of n rows of p values (P×N each) are if the values of a row are there in all signals or in none than if
 // each is there by itself, whatever the densities are. Values that are there are N(mean, variance), by signal; with columns of 2 they are the parts of complex ones. Σ = +Inf says nothing.
 func Gain(n, p, columns int, lambda, sigma, mean, variance []float64, density float64) float64 {
+	if density == 1 { // none is absent, and both are the same
+		return 0
+	}
 	odds, rows := make([]float64, vector.Padded(n*p)), make([]float64, vector.Padded(n)) // logarithms of how much likelier a value is if it is there
 	for k := range p {
 		v := variance[k]
