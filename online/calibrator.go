@@ -20,7 +20,8 @@ import (
 // serves one caller at a time.
 type Calibrator struct {
 	solvers
-	state State // changed by commit alone
+	state    State       // changed by commit alone
+	followed prior.Prior // of the next sample, where nothing is learned and its support is that of this one; nil elsewhere
 	scales
 	watching
 
@@ -136,9 +137,6 @@ func NewCalibrator(w operator.Operator, p prior.Prior, g channel.Calibrating, op
 	}
 	if full.LearnSensorNoise && channel.ColumnsOf(g) > 1 {
 		return nil, errors.New("the channel: the noise of every sensor is learned of real readings only: learn one for all (LearnNoise), or give it (NoiseVar)")
-	}
-	if _, is := p.(prior.Persistent); is && full.Freeze {
-		return nil, errors.New("a persistent support is learned from sample to sample: leave out the freeze")
 	}
 	if err := checkBlock(&full, p, g); err != nil {
 		return nil, err
@@ -347,6 +345,7 @@ func (c *Calibrator) absorb(ctx context.Context) (*Estimate, error) {
 	switch {
 	case reject == Accepted && c.opt.Freeze:
 		reject = Frozen
+		c.carryOn(reject)
 	case reject == Accepted:
 		c.commit()
 		c.watchOffsets()
@@ -360,11 +359,13 @@ func (c *Calibrator) absorb(ctx context.Context) (*Estimate, error) {
 		c.estimate.setAside()
 		if reject, err = c.reconsider(ctx, reject); reject != Accepted {
 			c.estimate.Reject = reject
+			c.carryOn(reject)
 			return &c.estimate, err
 		}
 	}
 	if reject.contradicts() {
 		c.loosen()
+		c.carryOn(reject)
 	}
 	c.report(reject)
 	return &c.estimate, err
@@ -664,7 +665,7 @@ func (c *Calibrator) addsUp() bool {
 
 // Freeze switches learning off or on between samples, as Options.Freeze does
 // from the start.
-func (c *Calibrator) Freeze(frozen bool) { c.opt.Freeze = frozen }
+func (c *Calibrator) Freeze(frozen bool) { c.opt.Freeze, c.followed = frozen, nil }
 
 func allFinite(v []float64) bool {
 	for _, x := range v {

@@ -153,6 +153,9 @@ func (c *Calibrator) startModel() error {
 	if err := c.setModel(m); err != nil {
 		return err
 	}
+	if c.opt.Freeze && c.followed != nil {
+		c.sample.Adopt(amp.Model{Prior: c.followed, Channel: c.sample.Model().Channel})
+	}
 	c.startSensorNoise(m)
 	a := c.state.Alert
 	l.Off = c.opt.Freeze || a.Left > 0 && !a.Model // it is the gains that have changed
@@ -181,8 +184,15 @@ func (l *learner) guess(c *Calibrator, y *mat.Dense) (*Model, error) {
 	m := l.start.clone()
 	if known, ok := c.sample.Calibration().(channel.ComplexPrior); ok {
 		signal, _ := m.ComplexGaussBernoulli()
+		_, persistent := c.sample.Model().Prior.(prior.ComplexPersistent)
+		if persistent {
+			signal = prior.ComplexGaussBernoulli{Density: m.Values[0], SignalVar: m.Values[1]}
+		}
 		signal, gain, err := calamp.GuessComplex(c.sample.W, y, signal, channel.ComplexGain{Prior: known, NoiseVar: complexColumns * m.NoiseVar})
-		if len(m.Values) > 0 {
+		switch {
+		case persistent:
+			m.Values = prior.PersistingComplex(c.n, signal).Values()
+		case len(m.Values) > 0:
 			m.Values = signal.Values()
 		}
 		m.NoiseVar = gain.Noise()
@@ -191,14 +201,13 @@ func (l *learner) guess(c *Calibrator, y *mat.Dense) (*Model, error) {
 	lo, hi := c.sample.Calibration().Range()
 	signal, family := m.GaussBernoulli()
 	groups, grouped := c.sample.Model().Prior.(prior.Groups)
-	network, deep := prior.NetworkOf(c.sample.Model().Prior)
-	grouped, deep = grouped && groups.Learns(), deep && network.Learns()
-	_, persistent := c.sample.Model().Prior.(prior.Persistent)
+	follows, persistent := c.sample.Model().Prior.(prior.Persistent)
 	if persistent {
-		signal = prior.GaussBernoulli{Density: m.Values[0], SignalMean: m.Values[1], SignalVar: m.Values[2]}
+		groups, m.Values = follows.Kinds, m.Values[:len(follows.Kinds.Values())]
 	}
+	network, deep := prior.NetworkOf(c.sample.Model().Prior)
+	grouped, deep = grouped && groups.Learns() || persistent, deep && network.Learns()
 	switch {
-	case persistent:
 	case deep: // whose latents have the parameters
 		signal = prior.GaussBernoulli{Density: math.NaN(), SignalMean: math.NaN(), SignalVar: math.NaN()}
 	case grouped:
@@ -208,8 +217,6 @@ func (l *learner) guess(c *Calibrator, y *mat.Dense) (*Model, error) {
 	}
 	signal, gain, err := calamp.Guess(c.sample.W, y, signal, channel.Gain{Prior: channel.Uniform(lo, hi), NoiseVar: m.NoiseVar})
 	switch {
-	case persistent:
-		m.Values = prior.Persisting(c.n, signal).Values()
 	case grouped:
 		for j, v := range m.Values {
 			if math.IsNaN(v) {
@@ -220,6 +227,12 @@ func (l *learner) guess(c *Calibrator, y *mat.Dense) (*Model, error) {
 		m.Values, err = latentsOf(network, m.Values, signal)
 	case family:
 		m.Values = signal.Values()
+	}
+	if persistent && err == nil {
+		var kinds prior.Prior
+		if kinds, err = groups.WithValues(m.Values); err == nil {
+			m.Values = prior.PersistingGroups(kinds.(prior.Groups)).Values()
+		}
 	}
 	m.NoiseVar = gain.NoiseVar
 	return m, err
@@ -265,6 +278,15 @@ func (c *solvers) setModel(m *Model) error {
 	return nil
 }
 
+// following is a prior of which each sample says what the next one has: [prior.Persistent], or [prior.ComplexPersistent].
+type following interface {
+	prior.Parametric
+	Next(lambda, sigma []float64, step float64) prior.Prior
+	Passed() prior.Prior
+	Drawn() prior.Prior
+	Begun(drawn prior.Prior) prior.Prior
+}
+
 // learned is the model as the present sample has moved it; nil where none is learned.
 func (c *Calibrator) learned() *Model {
 	if c.learner == nil {
@@ -272,7 +294,7 @@ func (c *Calibrator) learned() *Model {
 	}
 	now := c.sample.Model()
 	m := &Model{NoiseVar: channel.NoiseOf(now.Channel)}
-	if p, ok := now.Prior.(prior.Persistent); ok {
+	if p, ok := now.Prior.(following); ok {
 		now.Prior = p.Next(c.sample.Lambda, c.sample.Sigma, c.learner.Step)
 	}
 	if p, ok := now.Prior.(prior.Parametric); ok {
@@ -286,4 +308,28 @@ func (c *Calibrator) learned() *Model {
 	}
 	c.learnSensorNoise(m)
 	return m
+}
+
+// carryOn takes the support on to the next sample where nothing was learned of this one: where nothing is to be learned, from what it shows; of one that was refused nothing is known.
+func (c *Calibrator) carryOn(reject Reject) {
+	now, ok := c.sample.Model().Prior.(following)
+	if !ok || c.learner == nil || c.state.Model == nil {
+		return
+	}
+	if reject == Frozen {
+		c.followed = now.Next(c.sample.Lambda, c.sample.Sigma, 0)
+		return
+	}
+	before := c.followed // what the sample began with
+	if before == nil {
+		var err error
+		if before, err = now.WithValues(c.state.Model.Values); err != nil {
+			panic("calamp: a learned model that is none: " + err.Error())
+		}
+	}
+	if next := before.(following).Passed(); c.opt.Freeze {
+		c.followed = next
+	} else {
+		c.state.Model.Values = next.(following).Values()
+	}
 }

@@ -297,7 +297,11 @@ func (c *Calibrator) startTogether(y *mat.Dense) (amp.Model, error) {
 	if err == nil {
 		err = c.setModel(m)
 	}
-	return c.sample.Model(), err
+	model := c.sample.Model()
+	if p, is := model.Prior.(following); is {
+		model.Prior = p.Drawn()
+	}
+	return model, err
 }
 
 // learnTogether makes what the samples said the stream's past.
@@ -339,10 +343,13 @@ func (c *Calibrator) learnTogether(b *amp.Solver) {
 }
 
 // modelTogether is what was learned of the model.
-func (c *instrument) modelTogether(b *amp.Solver) *Model {
-	e := b.State
-	m := &Model{NoiseVar: channel.NoiseOf(e.Model().Channel)}
-	if p, ok := e.Model().Prior.(prior.Parametric); ok {
+func (c *Calibrator) modelTogether(b *amp.Solver) *Model {
+	learned := b.State.Model()
+	if p, is := c.sample.Model().Prior.(following); is {
+		learned.Prior = p.Begun(learned.Prior)
+	}
+	m := &Model{NoiseVar: channel.NoiseOf(learned.Channel)}
+	if p, ok := learned.Prior.(prior.Parametric); ok {
 		m.Values = p.Values()
 	}
 	if part, ok := amp.PartOf[*amp.Learning](b); ok && c.opt.LearnNoise {

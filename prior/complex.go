@@ -102,8 +102,8 @@ const complexBlock = 64
 // slabs are those of some entries, with the log-odds that they are not zero and e^-|log-odds|.
 type slabs struct{ re, im, variance, odds, away [complexBlock]float64 }
 
-// slabs computes those from entry from on, and returns how many there are.
-func (g ComplexGaussBernoulli) slabs(s *slabs, lambda, sigma []float64, from int) int {
+// slabs computes those from entry from on, and returns how many there are. Entries have the density of g, or one of their own.
+func (g ComplexGaussBernoulli) slabs(s *slabs, lambda, sigma []float64, from int, density func(i int) float64) int {
 	n := len(lambda) / 2
 	count := min(complexBlock, n-from)
 	for i := range count {
@@ -116,6 +116,10 @@ func (g ComplexGaussBernoulli) slabs(s *slabs, lambda, sigma []float64, from int
 	vector.Log(s.away[:whole])
 	logOdds := math.Log(g.Density) - math.Log1p(-g.Density) // +Inf for the Gaussian
 	for i := range whole {
+		if density != nil && i < count {
+			d := density(from + i)
+			logOdds = math.Log(d) - math.Log1p(-d)
+		}
 		s.odds[i] += logOdds - s.away[i]
 		s.away[i] = -math.Abs(s.odds[i])
 	}
@@ -134,10 +138,14 @@ func (s *slabs) support(i int) (nonzero, zero float64) {
 
 // Posterior implements [Complex].
 func (g ComplexGaussBernoulli) Posterior(mean, variance, lambda, sigma []float64) {
+	g.posterior(mean, variance, lambda, sigma, nil)
+}
+
+func (g ComplexGaussBernoulli) posterior(mean, variance, lambda, sigma []float64, density func(i int) float64) {
 	n := len(mean) / 2
 	var s slabs
 	for from := 0; from < n; from += complexBlock {
-		for i := range g.slabs(&s, lambda, sigma, from) {
+		for i := range g.slabs(&s, lambda, sigma, from, density) {
 			nonzero, zero := s.support(i)
 			re, im, to := s.re[i], s.im[i], from+i
 			mean[to], mean[n+to] = nonzero*re, nonzero*im
@@ -231,22 +239,26 @@ func (g ComplexGaussBernoulli) Balanced(square float64) Learner {
 // the same entries, as for Posterior. With π the probability that an entry is not zero, and m and u the mean and
 // the variance of each part if it is not, a step of expectation–maximisation is ρ = Σπ/n, v = Σπ(|m|²+2u)/Σπ.
 func (g ComplexGaussBernoulli) Refit(lambda, sigma []float64, step float64) (next Learner, change float64) {
+	return g.refit(lambda, sigma, step, nil)
+}
+
+func (g ComplexGaussBernoulli) refit(lambda, sigma []float64, step float64, density func(i int) float64) (to ComplexGaussBernoulli, change float64) {
 	fit := g
 	for range refitSteps {
-		fit = fit.expected(g.Learn, lambda, sigma)
+		fit = fit.expected(g.Learn, lambda, sigma, density)
 	}
 	from := g.part()
-	to := g.withPart(from.towards(fit.part(), step))
+	to = g.withPart(from.towards(fit.part(), step))
 	return to, to.part().distance(from, float64(len(lambda)/2))
 }
 
 // expected is one step of expectation–maximisation.
-func (g ComplexGaussBernoulli) expected(learn Parameters, lambda, sigma []float64) ComplexGaussBernoulli {
+func (g ComplexGaussBernoulli) expected(learn Parameters, lambda, sigma []float64, density func(i int) float64) ComplexGaussBernoulli {
 	n := len(lambda) / 2
 	var count, total, square float64
 	var s slabs
 	for from := 0; from < n; from += complexBlock {
-		for i := range g.slabs(&s, lambda, sigma, from) {
+		for i := range g.slabs(&s, lambda, sigma, from, density) {
 			if math.IsInf(sigma[from+i], 1) {
 				continue
 			}

@@ -366,14 +366,15 @@ const groupBallast = 1
 
 // Refit implements [Learner] by expectation–maximisation in every group.
 func (g Groups) Refit(lambda, sigma []float64, step float64) (next Learner, change float64) {
+	return g.refit(lambda, sigma, step, nil)
+}
+
+// refit is that of entries with densities of their own.
+func (g Groups) refit(lambda, sigma []float64, step float64, density func(i int) float64) (to Groups, change float64) {
 	g.checkWhole(lambda)
-	to := g.with(slices.Clone(g.kinds))
+	to = g.with(slices.Clone(g.kinds))
 	for _, family := range g.Families() {
-		var samples []sample
-		for _, j := range family {
-			f := g.gather(j, lambda, sigma)
-			samples = append(samples, newSample(g.kinds[j], f.lambda, f.sigma))
-		}
+		samples := g.samples(family, lambda, sigma, density)
 		for range refitSteps {
 			maximise(g.Learn, groupBallast, samples)
 		}
@@ -383,6 +384,21 @@ func (g Groups) Refit(lambda, sigma []float64, step float64) (next Learner, chan
 		change = max(change, movedBy(samples, g.kinds, to.kinds, family))
 	}
 	return to, change
+}
+
+// samples are the fields of the groups of a family. Entries have the density of their group, or one of their own.
+func (g Groups) samples(family []int, lambda, sigma []float64, density func(i int) float64) (samples []sample) {
+	for _, j := range family {
+		f := g.gather(j, lambda, sigma)
+		s := newSample(g.kinds[j], f.lambda, f.sigma)
+		s.entries = g.layout.members[j]
+		for at := 0; density != nil && at < len(f.lambda); at++ {
+			d := density(s.entries[at%len(s.entries)])
+			s.odds = append(s.odds, (1-d)/d)
+		}
+		samples = append(samples, s)
+	}
+	return samples
 }
 
 // movedBy is how far a family moved, in standard errors of what its fields can say of the
@@ -421,11 +437,12 @@ type sample struct {
 	variance      []float64 // if it is not
 	factor        []float64 // of the odds of being zero
 	odds          []float64 // of being zero, before the fields; nil where all have those of g
+	entries       []int     // whose they are, of each signal; nil where nothing asks for it
 }
 
 func newSample(g GaussBernoulli, lambda, sigma []float64) sample {
 	some := func() []float64 { return make([]float64, vector.Padded(len(lambda)))[:len(lambda)] }
-	return sample{g, lambda, sigma, some(), some(), some(), some(), nil}
+	return sample{g: g, lambda: lambda, sigma: sigma, on: some(), mean: some(), variance: some(), factor: some()}
 }
 
 // certain is the exponent of odds beyond which it makes no difference.

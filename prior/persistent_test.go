@@ -33,7 +33,7 @@ func TestPersistentBeginsUnrelated(t *testing.T) {
 	if _, err := p.WithValues(p.Values()[1:]); err == nil {
 		t.Error("values of fewer entries were taken")
 	}
-	if p.Stay = 1.2; p.Validate() == nil {
+	if p.Stay[0] = 1.2; p.Validate() == nil {
 		t.Error("an entry that stays with a probability of 1.2 is no error")
 	}
 }
@@ -61,10 +61,10 @@ func TestPersistentIsLearned(t *testing.T) {
 		}
 		step := 2 / float64(k+2)
 		next, _ := p.Refit(lambda, sigma, step)
-		p = next.(Persistent).Next(lambda, sigma, step)
+		p = next.(Persistent).Next(lambda, sigma, step).(Persistent)
 	}
-	if math.Abs(p.Stay-stay) > 0.02 || math.Abs(p.Entry.Density-density) > 0.05 || math.Abs(p.Entry.SignalVar/3-1) > 0.15 {
-		t.Errorf("τ %.3f, density %.3f, variance %.3g", p.Stay, p.Entry.Density, p.Entry.SignalVar)
+	if math.Abs(p.Stay[0]-stay) > 0.02 || math.Abs(p.Kinds.Kinds()[0].Density-density) > 0.05 || math.Abs(p.Kinds.Kinds()[0].SignalVar/3-1) > 0.15 {
+		t.Errorf("τ %.3f, density %.3f, variance %.3g", p.Stay[0], p.Kinds.Kinds()[0].Density, p.Kinds.Kinds()[0].SignalVar)
 	}
 	for i, pi := range p.Support {
 		if math.Abs(lambda[i]) > 0.3 && pi < 0.99 {

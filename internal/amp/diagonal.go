@@ -303,7 +303,7 @@ func (d *diagonal) LogEvidence() float64 {
 
 // logNorm is the prior's part of the evidence.
 func (s *State) logNorm() (total float64) {
-	p, ok := s.model.Prior.(prior.Complex)
+	_, ok := s.model.Prior.(prior.Complex)
 	if s.network != nil {
 		return s.network.LogNorm()
 	}
@@ -311,7 +311,7 @@ func (s *State) logNorm() (total float64) {
 		return s.sumLogNorms()
 	}
 	s.eachPair(func(re, im int) {
-		total += p.LogNormComplex(complex(s.Lambda[re], s.Lambda[im]), s.Sigma[re])
+		total += prior.At(s.model.Prior, re%s.N).(prior.Complex).LogNormComplex(complex(s.Lambda[re], s.Lambda[im]), s.Sigma[re])
 	})
 	return total
 }

@@ -367,8 +367,8 @@ func (c *calibration) completePrior(flags *pflag.FlagSet, learns bool) error {
 		return console.Usage("--prior %s is for problems offline: streams are of gauss-bernoulli or nonnegative signals, or network:FILE.npz", c.prior.Family)
 	case c.groups.On() && !c.prior.Grouped():
 		return option.GroupsArePlain()
-	case c.persist && (!c.prior.Plain() || c.groups.On() || c.block != 1):
-		return console.Usage("--persistent is for gauss-bernoulli signals with one density, without --groups and --block")
+	case c.persist && (!c.prior.Plain() || c.block != 1):
+		return console.Usage("--persistent is for gauss-bernoulli signals, without --block")
 	}
 	return nil
 }

@@ -174,7 +174,7 @@ func (r *onlineRun) takeSignal(p *online.Posterior) {
 		prior.Varied
 	})
 	switch {
-	case r.complex:
+	case r.complex && !grouped:
 		r.signal = r.model.ComplexPrior()
 		return
 	case r.prior.Entries() > 0 || !grouped:
@@ -185,16 +185,25 @@ func (r *onlineRun) takeSignal(p *online.Posterior) {
 	default:
 		r.signal, _ = stated.WithValues(p.Model.Values) // which the calibrator has, so they are valid
 	}
-	if p, is := r.signal.(prior.Persistent); is {
-		r.model.Density, r.model.SignalMean, r.model.SignalVar = p.Entry.Density, p.Entry.SignalMean, p.Entry.SignalVar
+	signal := r.signal
+	switch p := signal.(type) {
+	case prior.ComplexPersistent:
+		r.model.Density, r.model.SignalVar = p.Entry.Density, p.Entry.SignalVar
+		return
+	case prior.Persistent:
+		kinds := p.Kinds.Average(p.Kinds.Values())
+		r.model.Density, r.model.SignalMean, r.model.SignalVar = kinds.Density, kinds.SignalMean, kinds.SignalVar
+		signal = p.Kinds
 	}
-	r.groups.TakeResult(&r.model, r.signal)
+	r.groups.TakeResult(&r.model, signal)
 }
 
 // stays is the probability that an entry stays from sample to sample; nil where that is not followed.
 func (r *onlineRun) stays() *float64 {
-	if p, is := r.signal.(prior.Persistent); is && !math.IsNaN(p.Stay) {
-		return &p.Stay
+	if p, is := r.signal.(interface{ Stays() float64 }); is {
+		if stay := p.Stays(); !math.IsNaN(stay) {
+			return &stay
+		}
 	}
 	return nil
 }

@@ -52,11 +52,11 @@ func (c *calibration) sensors(gain channel.Gain) channel.Calibrating {
 
 // known is the model as it is given: NaN where something is to be learned.
 func (c *calibration) known() (prior.Prior, channel.Calibrating, error) {
-	if c.complex && c.persist {
-		return nil, nil, console.Usage("--persistent is for real signals")
-	}
 	if c.complex {
 		signal, sensors := c.model.KnownComplex(&c.phases)
+		if g, is := signal.(prior.ComplexGaussBernoulli); is && c.persist {
+			signal = prior.PersistingComplex(c.entries, g)
+		}
 		return signal, sensors, nil
 	}
 	g, gain := c.model.Known()
@@ -64,8 +64,13 @@ func (c *calibration) known() (prior.Prior, channel.Calibrating, error) {
 	if err == nil && c.prior.Entries() > 0 {
 		signal = c.prior.OfLatents(signal)
 	}
-	if g, is := signal.(prior.GaussBernoulli); is && c.persist {
-		signal = prior.Persisting(c.entries, g)
+	if c.persist {
+		switch g := signal.(type) {
+		case prior.GaussBernoulli:
+			signal = prior.Persisting(c.entries, g)
+		case prior.Groups:
+			signal = prior.PersistingGroups(g)
+		}
 	}
 	return signal, c.sensors(gain), err
 }
