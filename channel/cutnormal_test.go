@@ -42,3 +42,17 @@ func TestNormalsWiderThanTheirMeanAllows(t *testing.T) {
 		}
 	}
 }
+
+// TestNormalWiderThanThePrior: a variance above that of a normal prior is the prior's, and the mean stays.
+func TestNormalWiderThanThePrior(t *testing.T) {
+	p := NormalAbout(1, 0.02)
+	for _, variance := range []float64{3.9e-4, 4.1e-4, 1e-2} {
+		var mean, got [1]float64
+		stats := make([]float64, p.Width())
+		p.SetNormal(stats, 1.01, variance)
+		p.Posteriors(mean[:], got[:], stats)
+		if want := min(variance, 4e-4); math.Abs(mean[0]-1.01) > 1e-9 || math.Abs(got[0]/want-1) > 1e-6 {
+			t.Errorf("N(1.01, %g) is stated as (%g, %g)", variance, mean[0], got[0])
+		}
+	}
+}

@@ -318,10 +318,8 @@ func (p GainPrior) SetNormal(stats []float64, mean, variance float64) {
 	case p.Log: // outside the range, where the prior says nothing
 		*p.of(stats, 0) = [gainWidth]float64{precision: 1 / variance, field: mean / variance}
 	default:
-		*p.of(stats, 0) = [gainWidth]float64{
-			precision: max(0, 1/variance-p.Precision),
-			field:     mean/variance - p.Precision*p.Center,
-		}
+		tau := max(0, 1/variance-p.Precision) // no less is known than beforehand
+		*p.of(stats, 0) = [gainWidth]float64{precision: tau, field: mean*(tau+p.Precision) - p.Precision*p.Center}
 	}
 	if p.Tail > 0 && p.Precision > 0 {
 		p.holdInCore(p.of(stats, 0))

@@ -43,9 +43,16 @@ type gaussian struct {
 	sites    int           // how many steps sparse priors may still take; 0 where they are not tried
 	widened  float64       // the factor of all variances, from halves of the snapshots, or readings drawn anew; 0 where they were not asked
 	doubtful []int         // signals of which another fit has others
+	unsmooth apart         // what white gains and those of which a part is smooth differ by, where either may be right
 	middle   float64       // of s: the mean at which signals and gains are reported
 	units    []float64     // of every s, in which gains are about one: middle, or what is known of the sensor by itself
 	stated   bool          // the distribution of s was given, or what is known of each
+}
+
+// apart is the squares of what gains (M) and signals (N×P) of two fits differ by, at a mean gain of one; nil where there is none.
+type apart struct {
+	gains   []float64
+	signals *mat.Dense
 }
 
 const (
@@ -155,7 +162,7 @@ func (g *gaussian) prepare(ctx context.Context) error {
 	if g.Offsets() {
 		g.fit.WithOffsets(g.offsetSD)
 	}
-	g.steps, g.tried, g.best, g.done, g.cut, g.common, g.mixed, g.flat, g.doubtful = 0, 0, nil, false, false, nil, nil, nil, nil
+	g.steps, g.tried, g.best, g.done, g.cut, g.common, g.mixed, g.flat, g.doubtful, g.unsmooth = 0, 0, nil, false, false, nil, nil, nil, nil, apart{}
 	return nil
 }
 
@@ -191,6 +198,9 @@ func (g *gaussian) Step(float64) error {
 func (g *gaussian) End(*Solver) {
 	if g.best == nil && g.steps == 0 {
 		return
+	}
+	if g.done && !g.cut && g.unsmooth.gains == nil {
+		g.unsmooth.gains, g.unsmooth.signals, _ = g.fit.Whiten(g.ctx)
 	}
 	g.fit.Rescale(float64(g.M) / sum(g.fit.S))
 	g.fit.SetFields()
@@ -366,9 +376,7 @@ func (g *gaussian) takeSensors() {
 	unit := g.middle
 	noise := g.fit.Noise * unit * unit
 	g.adoptWorking(channel.InOrder(g.model.Channel).(channel.Noisy).WithNoise(noise))
-	if _, learned := g.calibration.(channel.Learnable); learned && !g.stated && g.fit.Spread > 0 {
-		g.adoptSpread(g.fit.Spread * unit)
-	}
+	g.takeSpread(g.fit.Spread)
 	if known := g.offsets(); known != nil {
 		g.adoptCalibration(known.WithOffsetSD(g.fit.Offsets.SD))
 	}
@@ -409,10 +417,13 @@ func (g *gaussian) statedScale() (sd float64) {
 	return math.Hypot(g.fit.Spread/math.Sqrt(float64(g.M)), channel.CommonScaleSD(g.calibration))
 }
 
-// adoptSpread makes the distribution of s a normal one about the middle, as the iteration has it.
-func (g *gaussian) adoptSpread(sd float64) {
+// takeSpread makes the distribution of s, where it is learned, a normal one about the middle, of that relative spread.
+func (g *gaussian) takeSpread(spread float64) {
+	if _, learned := g.calibration.(channel.Learnable); !learned || g.stated || spread == 0 {
+		return
+	}
 	if has, ok := g.calibration.(channel.Gains); ok {
-		g.adoptCalibration(has.WithGains(channel.NormalAbout(g.middle, sd)))
+		g.adoptCalibration(has.WithGains(channel.NormalAbout(g.middle, spread*g.middle)))
 	}
 }
 
@@ -516,8 +527,15 @@ func (g *gaussian) Report(*Solver) {
 			g.X[j], g.C[j] = p.Mean(), p.Variance()
 		}
 	}
-	for mu := range g.M {
+	widest := 0.0
+	for mu, unit := range g.units {
 		g.SVar[mu] *= max(1, g.widened)
+		widest = max(widest, g.SVar[mu]/(unit*unit))
+	}
+	if widest > g.fit.Spread*g.fit.Spread { // no sensor is known less than beforehand
+		g.takeSpread(math.Sqrt(widest))
+	}
+	for mu := range g.M {
 		g.calibration.SetNormal(g.Of(g.Stats, mu), g.S[mu], g.SVar[mu])
 	}
 }
@@ -534,8 +552,18 @@ func (g *gaussian) ask() {
 	}
 }
 
-// doubt adds to variances what the rival is apart.
+// doubt adds to variances what the rival is apart, and what another prior of gains would have.
 func (g *gaussian) doubt() {
+	if g.unsmooth.gains != nil {
+		for mu, v := range g.unsmooth.gains {
+			g.SVar[mu] += g.units[mu] * g.units[mu] * v
+		}
+		for k := range g.P {
+			for i := range g.N {
+				g.C[k*g.N+i] += g.middle * g.middle * g.unsmooth.signals.At(i, k)
+			}
+		}
+	}
 	other := g.rival()
 	if other == nil {
 		return

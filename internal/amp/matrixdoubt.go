@@ -131,7 +131,7 @@ func (s *State) parts() [][]float64 {
 	a, part := make([]float64, len(s.X)), make([][]float64, s.P)
 	for j, c := range s.C {
 		if s.Sigma[j] > 0 {
-			a[j] = c / s.Sigma[j]
+			a[j] = min(1, c/s.Sigma[j]) // error bars may be wider than the field's
 		}
 	}
 	for k := range part {

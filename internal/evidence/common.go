@@ -36,6 +36,7 @@ func (f *Fit) Common() *Fit {
 	next := newFit(w, f.read, false)
 	next.GivenNoise, next.common, next.summed, next.begun = f.GivenNoise, column, summed, true
 	next.inherit(f)
+	next.Smooth = next.Smooth.anew()
 	for mu, v := range gains {
 		next.S[mu] = 1
 		if v > 0 {

@@ -56,6 +56,9 @@ type Fit struct {
 	S      []float64
 	Spread float64
 
+	// Smooth is what gains have in common with those of the rows beside them; nil for a white prior.
+	Smooth *Smooth
+
 	// X and C (N×P) are the posterior means and variances of the signals, given S, Gamma and Noise.
 	X, C *mat.Dense
 
@@ -118,7 +121,9 @@ var errSingular = errors.New("the covariance of the readings is not positive def
 // Gains begin at one, all variances at what the readings' power makes them, the noise at 3 % of that power.
 func New(w, y *mat.Dense, own bool) *Fit {
 	m, n := w.Dims()
-	return newFit(dense.Of(w.RawMatrix().Data, m, n), y, own)
+	f := newFit(dense.Of(w.RawMatrix().Data, m, n), y, own)
+	f.Smooth = newSmooth(m)
+	return f
 }
 
 func newFit(w dense.Matrix, y *mat.Dense, own bool) *Fit {

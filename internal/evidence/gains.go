@@ -98,15 +98,37 @@ func (f *Fit) priorOfGains(s []float64) (value float64) {
 	if f.Spread > 0 {
 		value -= float64(len(s)) * math.Log(f.Spread)
 	}
-	for mu, v := range s {
-		value -= 0.5 * f.tightness(mu) * (v - 1) * (v - 1)
+	if f.smooth() {
+		value -= 0.5 * f.Smooth.logDet
 	}
-	return value
+	off := offOne(s)
+	return value - 0.5*floats.Dot(off, f.tight(off))
+}
+
+// offOne is s - 1.
+func offOne(s []float64) []float64 {
+	off := slices.Clone(s)
+	floats.AddConst(-1, off)
+	return off
+}
+
+// tight is K⁻¹v, with the covariance K of gains beforehand.
+func (f *Fit) tight(v []float64) []float64 {
+	out := make([]float64, len(v))
+	for mu := range v {
+		if f.smooth() {
+			out[mu] = floats.Dot(f.Smooth.inverse.Row(mu), v) / (f.Spread * f.Spread)
+		} else {
+			out[mu] = f.tightness(mu) * v[mu]
+		}
+	}
+	return out
 }
 
 func (f *Fit) setGradient(gradient []float64) {
+	pull := f.tight(offOne(f.S))
 	for mu, s := range f.S {
-		gradient[mu] = f.readings[mu]/s - floats.Dot(f.q.Row(mu), f.S) + f.linear[mu] - f.tightness(mu)*(s-1)
+		gradient[mu] = f.readings[mu]/s - floats.Dot(f.q.Row(mu), f.S) + f.linear[mu] - pull[mu]
 	}
 }
 
@@ -114,7 +136,12 @@ func (f *Fit) setGradient(gradient []float64) {
 func (f *Fit) precisionInto(a dense.Matrix) {
 	copy(a.Data, f.q.Data)
 	for mu, s := range f.S {
-		a.Data[mu*a.Down+mu] += f.readings[mu]/(s*s) + f.tightness(mu)
+		a.Row(mu)[mu] += f.readings[mu] / (s * s)
+		if f.smooth() {
+			floats.AddScaled(a.Row(mu)[:mu+1], 1/(f.Spread*f.Spread), f.Smooth.inverse.Row(mu)[:mu+1])
+		} else {
+			a.Row(mu)[mu] += f.tightness(mu)
+		}
 	}
 }
 
@@ -124,7 +151,7 @@ func (f *Fit) factorPrecision() bool {
 	return dense.Factor(f.curved, runtime.GOMAXPROCS(0))
 }
 
-// tightness is the precision of the prior of s. A silent sensor needs one to have an answer at all.
+// tightness is the precision of a white prior of s. A silent sensor needs one to have an answer at all.
 func (f *Fit) tightness(mu int) float64 {
 	switch {
 	case f.Spread > 0:

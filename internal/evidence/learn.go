@@ -54,7 +54,7 @@ func (f *Fit) LogEvidence() (float64, error) {
 	if !f.factorPrecision() {
 		return 0, errSingular
 	}
-	value := f.Evidence - 0.5*floats.Sum(f.readings)*math.Log(2*math.Pi) - 0.5*dense.LogDet(f.curved)
+	value := f.Evidence - 0.5*floats.Sum(f.readings)*math.Log(2*math.Pi) - 0.5*dense.LogDet(f.curved) - f.costOfSmooth()
 	if f.Levels != nil {
 		value += f.Levels.evidence
 	}
@@ -435,20 +435,29 @@ func (f *Fit) power() float64 {
 	return total / max(count, 1)
 }
 
-// learnSpread takes an EM step of the standard deviation of gains about one, after a step along the common scale, along which the evidence
-// changes by the prior of gains alone: it is largest where Σ s² = Σ s. It returns by how much both changed it.
+// learnSpread takes an EM step of the standard deviation of gains about one, and of its smooth part, after a step along the common scale, along which the evidence
+// changes by the prior of gains alone: it is largest where 1ᵀK⁻¹s = sᵀK⁻¹s. It returns by how much both changed it.
 func (f *Fit) learnSpread() (risen float64) {
 	before := f.priorOfGains(f.S)
-	f.Rescale(floats.Sum(f.S) / floats.Dot(f.S, f.S))
-	square := 0.0
-	for _, s := range f.S {
-		square += (s - 1) * (s - 1)
+	pull := f.tight(f.S)
+	f.Rescale(floats.Sum(pull) / floats.Dot(pull, f.S))
+	if f.Smooth != nil {
+		f.learnSmooth()
+	} else {
+		f.setSpread()
 	}
+	f.Spread = min(max(f.Spread, leastSpread), mostSpread)
+	return f.priorOfGains(f.S) - before
+}
+
+// setSpread makes the spread that of gains as their posterior has them.
+func (f *Fit) setSpread() {
+	off := offOne(f.S)
+	square := floats.Dot(off, off)
 	if variances, err := f.Variances(); err == nil {
 		square += floats.Sum(variances)
 	}
-	f.Spread = min(max(math.Sqrt(square/float64(len(f.S))), leastSpread), mostSpread)
-	return f.priorOfGains(f.S) - before
+	f.Spread = math.Sqrt(square / float64(len(f.S)))
 }
 
 // Rescale makes all gains and signals c times as large: the common scale is a convention.

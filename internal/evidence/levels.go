@@ -58,6 +58,7 @@ func (f *Fit) WithLevels() *Fit {
 	fit := newFit(f.w, y, false)
 	fit.GivenNoise = f.GivenNoise
 	fit.inherit(f)
+	fit.Smooth = fit.Smooth.anew()
 	fit.Levels = next
 	return fit
 }

@@ -28,7 +28,7 @@ func TestLevelsAreFound(t *testing.T) {
 	tests.Long(t)
 	stuck := []int{7, 23, 24, 51}
 	for seed := range uint64(6) {
-		w, y, _, _ := smooth(seed, 60, 80, 8, 50)
+		w, y, _, _ := overlapping(seed, 60, 80, 8, 50)
 		stick(rand.New(rand.NewPCG(seed, 1)), y, stuck...)
 		f := learned(t, New(w, y, false), 300)
 		for left := f.WithLevels(); left != nil; left = f.WithLevels() {
@@ -51,7 +51,7 @@ func TestLevelsAreFound(t *testing.T) {
 func TestLevelsOfSensorsInOrder(t *testing.T) {
 	tests.Long(t)
 	for seed := range uint64(6) {
-		w, y, _, _ := smooth(seed, 60, 80, 8, 50)
+		w, y, _, _ := overlapping(seed, 60, 80, 8, 50)
 		images, read, _, _ := image(seed, 100, 12, 4)
 		for _, f := range []*Fit{New(w, y, false), New(images, read, false)} {
 			if left := learned(t, f, 300).WithLevels(); left != nil && learned(t, left, 300).Likelier(f) {

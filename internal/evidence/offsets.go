@@ -50,7 +50,7 @@ func newOffsets(m int, sd float64, given bool) *Offsets {
 
 // inherit gives a fit the offsets of another one of the same sensors to begin with, and the sensors that this one has not.
 func (f *Fit) inherit(from *Fit) {
-	f.Levels = from.Levels
+	f.Levels, f.Smooth = from.Levels, from.Smooth
 	if o := from.Offsets; o != nil {
 		f.Offsets = newOffsets(len(f.S), o.SD, o.Given)
 	}

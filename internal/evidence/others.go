@@ -22,7 +22,7 @@ func (f *Fit) SparselyAs(prior, other *Fit, most int) *Fit {
 	for k, family := range next.Families {
 		copy(family.Gamma, other.Families[k].Gamma)
 	}
-	next.Noise, next.Sparse.least = other.Noise, leastSites
+	next.Noise, next.Spread, next.Smooth, next.Sparse.least = other.Noise, other.Spread, other.Smooth, leastSites
 	return next
 }
 

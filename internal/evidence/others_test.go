@@ -40,25 +40,33 @@ func quartets(seed uint64, m, n, p int, left, noise float64) (w, y *mat.Dense, s
 	return w, y, s
 }
 
-// TestOthers: where columns of W nearly vanish together another prior has another answer, and begun at its sites a fit ends near it; where they do not, both have the same.
+// TestOthers: where columns of W nearly vanish together another prior has another answer; where they do not, both have the same. Begun at its sites a fit ends near it there, and mostly where they do:
+// of twenty such problems 13 did, and 16 while gains were white.
 func TestOthers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("numbers, which take many times as long with the race detector")
 	}
 	for _, c := range []struct {
-		left  float64
-		apart bool
-	}{{1, false}, {1e-3, true}} {
-		w, y, _ := quartets(1, 80, 48, 6, c.left, 0.02)
-		fit := learned(t, New(w, y, false), 150)
-		flat := learned(t, fit.Sparsely(false, fit.S, mostSites), mostSites)
-		scaled := learned(t, fit.Sparsely(true, fit.S, mostSites), mostSites)
-		if scaled.Apart(scaled) || scaled.Apart(flat) != c.apart {
-			t.Errorf("%g is left of the columns: far apart %v, expected %v", c.left, !c.apart, c.apart)
+		left     float64
+		apart    bool
+		problems uint64
+		near     int
+	}{{1, false, 1, 1}, {1e-3, true, 6, 3}} {
+		near := 0
+		for seed := range c.problems {
+			w, y, _ := quartets(1+seed, 80, 48, 6, c.left, 0.02)
+			fit := learned(t, New(w, y, false), 150)
+			flat := learned(t, fit.Sparsely(false, fit.S, mostSites), mostSites)
+			scaled := learned(t, fit.Sparsely(true, fit.S, mostSites), mostSites)
+			if scaled.Apart(scaled) || scaled.Apart(flat) != c.apart {
+				t.Errorf("%g is left of the columns: far apart %v, expected %v", c.left, !c.apart, c.apart)
+			}
+			if again := learned(t, fit.SparselyAs(flat, flat, mostSites), mostSites); !again.Apart(flat) {
+				near++
+			}
 		}
-		again := learned(t, fit.SparselyAs(flat, flat, mostSites), mostSites)
-		if again.Apart(flat) {
-			t.Errorf("%g is left of the columns: begun at its own end, a fit went elsewhere", c.left)
+		if near < c.near {
+			t.Errorf("%g is left of the columns: begun at their own ends, %d of %d fits stayed near", c.left, near, c.problems)
 		}
 	}
 }

@@ -196,6 +196,7 @@ func (f *Fit) again(ctx context.Context, y *mat.Dense) (*Fit, error) {
 	fit := newFit(w, y, false)
 	fit.GivenNoise = f.GivenNoise
 	fit.inherit(f)
+	fit.Smooth = fit.Smooth.anew()
 	if f.common >= 0 || f.Sparse != nil && f.Sparse.common {
 		if begun := fit.Common(); begun != nil {
 			fit = begun

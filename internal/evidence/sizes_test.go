@@ -12,8 +12,8 @@ import (
 	"github.com/calamp/calamp/internal/tests"
 )
 
-// smooth is a problem whose columns of W, and entries, fall by a decade in every so many columns: a spectrometer of overlapping bands in cosines.
-func smooth(seed uint64, m, n, p int, decade float64) (w, y *mat.Dense, s []float64, x *mat.Dense) {
+// overlapping is a problem whose columns of W, and entries, fall by a decade in every so many columns: a spectrometer of overlapping bands in cosines.
+func overlapping(seed uint64, m, n, p int, decade float64) (w, y *mat.Dense, s []float64, x *mat.Dense) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	w, x = mat.NewDense(m, n, nil), mat.NewDense(n, p, nil)
 	fall := func(i int) float64 { return math.Pow(10, -float64(i)/decade) }
@@ -27,7 +27,7 @@ func smooth(seed uint64, m, n, p int, decade float64) (w, y *mat.Dense, s []floa
 func TestSizesFollowColumns(t *testing.T) {
 	tests.Long(t)
 	for seed := range uint64(4) {
-		w, y, s, x := smooth(seed, 60, 80, 8, 50)
+		w, y, s, x := overlapping(seed, 60, 80, 8, 50)
 		free := learned(t, New(w, y, false), 300)
 		sized := free.Sized(false)
 		if sized == nil {
@@ -63,7 +63,7 @@ func TestSizesCover(t *testing.T) {
 	tests.Long(t)
 	inside, count := 0.0, 0.0
 	for seed := range uint64(8) {
-		w, y, s, x := smooth(100+seed, 60, 80, 8, 50)
+		w, y, s, x := overlapping(100+seed, 60, 80, 8, 50)
 		free := learned(t, New(w, y, false), 300)
 		f := learned(t, free.Sized(false), mostSized)
 		f.Rescale(floats.Sum(s) / floats.Sum(f.S))
@@ -91,7 +91,7 @@ func TestSizesCover(t *testing.T) {
 
 // TestSizesOfEqualColumns are not tried.
 func TestSizesOfEqualColumns(t *testing.T) {
-	w, y, _, _ := smooth(1, 60, 80, 8, 1e3)
+	w, y, _, _ := overlapping(1, 60, 80, 8, 1e3)
 	f := learned(t, New(w, y, false), 300)
 	if f.Sized(false) != nil || f.Sized(true) != nil {
 		t.Error("columns are equal")
@@ -154,7 +154,7 @@ func TestSizesFollowPlaces(t *testing.T) {
 
 // TestOverfull is a sparse prior with as many entries as there are readings, and no noise: it is no answer.
 func TestOverfull(t *testing.T) {
-	w, y, _, _ := smooth(1, 60, 80, 8, 1e3)
+	w, y, _, _ := overlapping(1, 60, 80, 8, 1e3)
 	f := learned(t, New(w, y, false), 50)
 	f.Sparse, f.Noise = &Sparse{Weight: []float64{0.2, 0.8}}, 0
 	if !f.overfull() {
@@ -170,7 +170,7 @@ func TestOverfull(t *testing.T) {
 func TestSizesOfFewSnapshots(t *testing.T) {
 	log, count := 0.0, 0.0
 	for seed := range uint64(8) {
-		w, y, s, x := smooth(seed, 60, 80, 3, 20)
+		w, y, s, x := overlapping(seed, 60, 80, 3, 20)
 		var z mat.Dense
 		z.Mul(w, x)
 		noise := 1e-6 * math.Pow(mat.Norm(&z, 2), 2) / (60 * 3)

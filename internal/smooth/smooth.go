@@ -121,6 +121,12 @@ func (p *Places) of(at int) *columns {
 	return p.known[at]
 }
 
+// Columns are Φ (M×r, sensor by sensor) for a length: ΦΦᵀ is the correlation of sensors at their positions, but for leftOver of each one's variance.
+func (p *Places) Columns(length float64) (phi []float64, r int) {
+	c := p.kernel(length)
+	return c.phi, c.r
+}
+
 // smoothness is ν of the Matérn kernel.
 const smoothness = 2.5
 
