@@ -169,7 +169,7 @@ func (f *Fit) costOfSmooth() float64 {
 	return occam(determined)
 }
 
-// surelySmooth is by how much the evidence must rise with a smooth part. With vignetting it rises by 62 to 330. Where gains are white and scenes hardly change, or their prior is wrong, it rises by up to 34, and a smooth
+// surelySmooth is by how much the evidence must rise with a smooth part. With vignetting it rises by 68 to 330. Where gains are white and scenes hardly change, or their prior is wrong, it rises by up to 34, and a smooth
 // part of gains is what scenes have in common (docs/log/field.md).
 const surelySmooth = 40
 
@@ -183,14 +183,12 @@ func (f *Fit) Whiten(ctx context.Context) (gains []float64, signals *mat.Dense, 
 	smooth, spread, s := f.Smooth, f.Spread, slices.Clone(f.S)
 	were, signals := f.atMeanOne()
 	f.Smooth, f.Spread = nil, spread*math.Sqrt(1-smooth.Part)
-	for range partSteps {
-		if err := f.Solve(); err != nil {
-			return nil, nil, err
+	for i := 0; err == nil && i < partSteps; i++ {
+		if err = f.Solve(); err == nil {
+			f.setSpread()
 		}
-		f.setSpread()
 	}
-	white, err := f.LogEvidence()
-	if err != nil || before-white > surelySmooth {
+	if white, failed := f.LogEvidence(); err != nil || failed != nil || before-white > surelySmooth {
 		f.Smooth, f.Spread = smooth, spread
 		copy(f.S, s)
 		return nil, nil, f.Solve()
