@@ -441,23 +441,23 @@ func (f *Fit) learnSpread() (risen float64) {
 	before := f.priorOfGains(f.S)
 	pull := f.tight(f.S)
 	f.Rescale(floats.Sum(pull) / floats.Dot(pull, f.S))
-	if f.Smooth != nil {
-		f.learnSmooth()
-	} else {
-		f.setSpread()
-	}
-	f.Spread = min(max(f.Spread, leastSpread), mostSpread)
+	f.setSpread()
 	return f.priorOfGains(f.S) - before
 }
 
-// setSpread makes the spread that of gains as their posterior has them.
+// setSpread makes the spread of gains, and its smooth part, those of their posterior.
 func (f *Fit) setSpread() {
-	off := offOne(f.S)
-	square := floats.Dot(off, off)
-	if variances, err := f.Variances(); err == nil {
-		square += floats.Sum(variances)
+	if f.Smooth != nil {
+		f.learnSmooth()
+	} else {
+		off := offOne(f.S)
+		square := floats.Dot(off, off)
+		if variances, err := f.Variances(); err == nil {
+			square += floats.Sum(variances)
+		}
+		f.Spread = math.Sqrt(square / float64(len(f.S)))
 	}
-	f.Spread = math.Sqrt(square / float64(len(f.S)))
+	f.Spread = min(max(f.Spread, leastSpread), mostSpread)
 }
 
 // Rescale makes all gains and signals c times as large: the common scale is a convention.

@@ -183,10 +183,13 @@ func (f *Fit) Whiten(ctx context.Context) (gains []float64, signals *mat.Dense, 
 	smooth, spread, s := f.Smooth, f.Spread, slices.Clone(f.S)
 	were, signals := f.atMeanOne()
 	f.Smooth, f.Spread = nil, spread*math.Sqrt(1-smooth.Part)
-	for i := 0; err == nil && i < partSteps; i++ {
-		if err = f.Solve(); err == nil {
-			f.setSpread()
-		}
+	err = f.Solve()
+	for i := 0; err == nil && i < partSteps; i++ { // with the variances Q stays
+		f.setSpread()
+		_, err = f.solveGains()
+	}
+	if err == nil {
+		err = f.Solve()
 	}
 	if white, failed := f.LogEvidence(); err != nil || failed != nil || before-white > surelySmooth {
 		f.Smooth, f.Spread = smooth, spread

@@ -7,39 +7,22 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
+
+	"github.com/calamp/calamp/internal/tests"
 )
 
-// behindBlur is a problem of p scenes of 120 pixels behind a blur, in cosines that fall as one over their frequency, and the given gains.
+// behindBlur is [tests.BehindBlur] of 120 pixels.
 func behindBlur(seed uint64, p int, gain func(r *rand.Rand, u float64) float64) (w, y *mat.Dense, s []float64) {
-	const m = 120
-	r := rand.New(rand.NewPCG(seed, 3))
-	blur, cosines, x := mat.NewDense(m, m, nil), mat.NewDense(m, m, nil), mat.NewDense(m, p, nil)
-	blur.Apply(func(i, j int, _ float64) float64 { return math.Exp(-0.5 * float64((i-j)*(i-j)) / 4) }, blur)
-	cosines.Apply(func(i, j int, _ float64) float64 { return math.Cos(math.Pi * float64(j) * (float64(i) + 0.5) / m) }, cosines)
-	x.Apply(func(i, _ int, _ float64) float64 { return r.NormFloat64() / float64(1+i) }, x)
-	w = new(mat.Dense)
-	w.Mul(blur, cosines)
-	y = new(mat.Dense)
-	y.Mul(w, x)
-	s = make([]float64, m)
-	for mu := range s {
-		s[mu] = 1 / gain(r, 2*float64(mu)/(m-1)-1)
-		for k := range p {
-			y.Set(mu, k, (y.At(mu, k)+0.01*r.NormFloat64())/s[mu])
-		}
-	}
+	w, _, y, s = tests.BehindBlur(rand.New(rand.NewPCG(seed, 3)), 120, p, gain)
 	return w, y, s
 }
-
-// vignetting falls by a third from the middle to the ends, and scatters by 2 %.
-func vignetting(r *rand.Rand, u float64) float64 { return (1 - u*u/3) * (1 + 0.02*r.NormFloat64()) }
 
 // TestSmoothGains: with white gains a scene takes a smooth factor, and error bars know nothing of that. Where gains are white nothing changes. The evidence is hardly larger with either prior here, and where the white
 // one is taken its error bars contain what both differ by.
 func TestSmoothGains(t *testing.T) {
 	white := func(r *rand.Rand, _ float64) float64 { return 1 + 0.1*r.NormFloat64() }
 	for seed := range uint64(4) {
-		for name, gain := range map[string]func(*rand.Rand, float64) float64{"vignetting": vignetting, "white": white} {
+		for name, gain := range map[string]func(*rand.Rand, float64) float64{"vignetting": tests.Vignetting, "white": white} {
 			w, y, s := behindBlur(seed, 10, gain)
 			fit, plain := New(w, y, false), New(w, y, false)
 			plain.Smooth = nil
@@ -71,7 +54,7 @@ func TestSmoothGains(t *testing.T) {
 
 // TestSurelySmoothGains: of forty scenes the smooth part stays.
 func TestSurelySmoothGains(t *testing.T) {
-	w, y, s := behindBlur(1, 40, vignetting)
+	w, y, s := behindBlur(1, 40, tests.Vignetting)
 	fit := learned(t, New(w, y, false), 300)
 	if apart, _, err := fit.Whiten(t.Context()); err != nil || apart != nil || fit.Smooth == nil {
 		t.Fatalf("the smooth part is taken away, %v", err)
