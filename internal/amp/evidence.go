@@ -27,6 +27,7 @@ type gaussian struct {
 	matrix   operator.Matrix
 	fit      *evidence.Fit
 	best     *evidence.Fit // the likeliest of those that have ended
+	free     *evidence.Fit // the likeliest with free variances
 	gaussian *evidence.Fit // the likeliest of Gaussian signals
 	common   *evidence.Fit // that with a column of W in common, where there is one
 	mixed    *evidence.Fit // that with a mixture of entries of each snapshot, where it was tried
@@ -222,8 +223,11 @@ var fits = []func(g *gaussian) *evidence.Fit{
 		}
 		return fit
 	},
-	func(g *gaussian) *evidence.Fit { return g.best.Sized(false) },
-	func(g *gaussian) *evidence.Fit { return g.best.Sized(true) },
+	func(g *gaussian) *evidence.Fit {
+		g.free = g.best
+		return g.free.Sized(false)
+	},
+	func(g *gaussian) *evidence.Fit { return g.free.Sized(true) },
 	func(g *gaussian) *evidence.Fit {
 		g.gaussian = g.best
 		return g.best.Mix(false)

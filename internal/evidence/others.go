@@ -18,11 +18,13 @@ const farApart = 1
 func (f *Fit) SparselyAs(prior, other *Fit, most int) *Fit {
 	next := f.Sparsely(prior.Sparse.Scaled(), other.S, most)
 	next.Sparse.Weight, next.Sparse.Mean, next.Sparse.Variance = slices.Clone(prior.Sparse.Weight), slices.Clone(prior.Sparse.Mean), slices.Clone(prior.Sparse.Variance)
+	next.Sparse.zeros = prior.Sparse.zeros.clone()
 	next.Sparse.location.Copy(other.Sparse.location)
 	for k, family := range next.Families {
 		copy(family.Gamma, other.Families[k].Gamma)
 	}
-	next.Noise, next.Spread, next.Smooth, next.Sparse.least = other.Noise, other.Spread, other.Smooth, leastSites
+	next.Noise, next.Spread, next.Smooth = other.Noise, other.Spread, other.Smooth
+	next.Sparse.least, next.Sparse.steps = leastSites, other.Sparse.steps
 	return next
 }
 

@@ -41,7 +41,7 @@ func quartets(seed uint64, m, n, p int, left, noise float64) (w, y *mat.Dense, s
 }
 
 // TestOthers: where columns of W nearly vanish together another prior has another answer; where they do not, both have the same. Begun at its sites a fit ends near it there, and mostly where they do:
-// of twenty such problems 13 did, and 16 while gains were white.
+// of twenty such problems 15 do. A step of damped sites is short, so that they rest before they have converged: with the step in units of its damping 19 of twenty stay, and need twice the steps.
 func TestOthers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("numbers, which take many times as long with the race detector")
@@ -51,7 +51,7 @@ func TestOthers(t *testing.T) {
 		apart    bool
 		problems uint64
 		near     int
-	}{{1, false, 1, 1}, {1e-3, true, 6, 3}} {
+	}{{1, false, 1, 1}, {1e-3, true, 12, 8}} {
 		near := 0
 		for seed := range c.problems {
 			w, y, _ := quartets(1+seed, 80, 48, 6, c.left, 0.02)

@@ -44,15 +44,16 @@ func (f *Fit) Shifted(like *Fit, most int) *Fit {
 // of ε = 0. λ and c are the cavity at the present gains.
 func (f *Fit) likeliestShift(m *moments, i int) (shift, risen float64) {
 	var lambda, open, common []float64
+	var snapshots []int
 	_, p := f.X.Dims()
 	for k := range p {
 		if at, c := f.without(i, k, 0); c > 0 {
-			lambda, open, common = append(lambda, at), append(open, c), append(common, f.X.At(f.common, k))
+			lambda, open, common, snapshots = append(lambda, at), append(open, c), append(common, f.X.At(f.common, k)), append(snapshots, k)
 		}
 	}
 	value := func(shift float64) (log float64) {
 		for k := range lambda {
-			m.add(lambda[k]-shift*common[k], open[k], f.Sparse.scale[i])
+			m.addOf(i, snapshots[k], lambda[k]-shift*common[k], open[k])
 			log += m.evidence
 		}
 		return log

@@ -26,6 +26,7 @@ import (
 type Sparse struct {
 	Weight, Mean, Variance []float64 // of components; the first is the spike, of mean and variance zero
 
+	zeros          *ownZeros  // nil with one snapshot
 	scale          []float64  // N, of entries: the prior is that of x/scale
 	scaledBy       *Fit       // from whose variances the scale is; nil where it is one for all entries
 	location       *mat.Dense // N×P, m
@@ -38,6 +39,7 @@ type Sparse struct {
 	common         bool // gains began at what all snapshots have in common
 	rested         int  // steps in a row that moved hardly anything
 	least, most    int  // steps it has to take, and may
+	steps          int  // taken, with those of the fit at whose sites it began: it goes on with their damping
 }
 
 const (
@@ -93,6 +95,9 @@ func (f *Fit) Sparsely(scaled bool, gains []float64, most int) *Fit {
 	s := &Sparse{most: min(most, mostSites), common: f.common >= 0, seen: mat.NewDense(len(f.S), p, nil)}
 	for _, ofEntries := range []**mat.Dense{&s.location, &s.lambda, &s.cavity, &s.pull, &s.reach, &s.taken} {
 		*ofEntries = mat.NewDense(n, p, nil)
+	}
+	if p > 1 {
+		s.zeros = newOwnZeros(n, p)
 	}
 	next.Sparse = s
 	square := f.meanSquare()
@@ -197,6 +202,7 @@ func (f *Fit) beginAs(from *Fit) {
 
 // stepSites moves all sites once, and with them the prior and the noise, and solves for gains and signals. What it returns is infinite while they move.
 func (f *Fit) stepSites(step int) (risen float64, err error) {
+	f.Sparse.steps++
 	if step%looksEvery == 0 {
 		f.learnSpread()
 	}
@@ -212,13 +218,19 @@ func (f *Fit) stepSites(step int) (risen float64, err error) {
 	if f.Sparse.Weight == nil {
 		f.beginSlabs()
 	}
-	next, part := f.newMoments(), siteStep*damps/max(damps, float64(step))
+	next, part := f.newMoments(), siteStep*damps/max(damps, float64(f.Sparse.steps))
 	f.eachCavity(func(i, k int, lambda, c float64) {
-		mean, variance := next.add(lambda, c, f.Sparse.scale[i])
+		mean, variance := next.addOf(i, k, lambda, c)
+		if zeros := f.Sparse.zeros; zeros != nil {
+			zeros.r[zeros.at(i, k)] = next.r[0]
+		}
 		f.Sparse.moveSite(&f.Families[k].Gamma[i], i, k, mean, variance, c, part)
 	})
 	if step > slabsStayFor {
 		next.adopt(f.Sparse, f.meanSquare())
+		if f.Sparse.zeros != nil {
+			f.Sparse.zeros.learn(f.Sparse.Weight[0])
+		}
 	}
 	was, open := mat.DenseCopyOf(f.X), mat.Sum(f.C)
 	if err := f.Solve(); err != nil {
@@ -421,17 +433,30 @@ func (f *Fit) beginSlabs() {
 // moments are sums over entries of what their posteriors say of the prior.
 type moments struct {
 	s                      *Sparse
-	r, mean, kept          []float64 // of one entry: responsibility, mean and variance of each component
+	w, r, mean, kept       []float64 // of one entry: weight, responsibility, mean and variance of each component
 	evidence               float64
 	weights, sums, squares []float64
 }
 
 func (f *Fit) newMoments() *moments {
 	m := &moments{s: f.Sparse}
-	for _, a := range []*[]float64{&m.r, &m.mean, &m.kept, &m.weights, &m.sums, &m.squares} {
+	for _, a := range []*[]float64{&m.w, &m.r, &m.mean, &m.kept, &m.weights, &m.sums, &m.squares} {
 		*a = make([]float64, len(f.Sparse.Weight))
 	}
+	copy(m.w, f.Sparse.Weight)
 	return m
+}
+
+// addOf is add for an entry of a snapshot, with its own probability of zero.
+func (m *moments) addOf(i, k int, lambda, c float64) (mean, variance float64) {
+	if all := m.s.Weight; m.s.zeros != nil {
+		zero := m.s.zeros.of(i, k, all[0])
+		for j, w := range all {
+			m.w[j] = w * (1 - zero) / (1 - all[0])
+		}
+		m.w[0] = zero
+	}
+	return m.add(lambda, c, m.s.scale[i])
 }
 
 // add is the posterior of an entry with the field N(λ, c), of which the prior knows x/unit.
@@ -439,7 +464,7 @@ func (m *moments) add(lambda, c, unit float64) (mean, variance float64) {
 	lambda, c = lambda/unit, c/(unit*unit)
 	for j, v := range m.s.Variance {
 		off := lambda - m.s.Mean[j]
-		m.r[j] = math.Log(m.s.Weight[j]) - 0.5*math.Log(2*math.Pi*(v+c)) - 0.5*off*off/(v+c)
+		m.r[j] = math.Log(m.w[j]) - 0.5*math.Log(2*math.Pi*(v+c)) - 0.5*off*off/(v+c)
 		m.mean[j] = (lambda*v + m.s.Mean[j]*c) / (v + c)
 		m.kept[j] = v * c / (v + c)
 	}
@@ -477,18 +502,29 @@ func (m *moments) adopt(s *Sparse, square float64) {
 func (f *Fit) evidenceOfSites() (total float64) {
 	m := f.newMoments()
 	f.eachCavity(func(i, k int, lambda, c float64) {
-		m.add(lambda, c, f.Sparse.scale[i])
+		m.addOf(i, k, lambda, c)
 		v, off := c+f.Families[k].Gamma[i], lambda-f.Sparse.location.At(i, k)
-		total += m.evidence + 0.5*math.Log(2*math.Pi*v) + 0.5*off*off/v
+		total += m.evidence + 0.5*math.Log(2*math.Pi*v) + 0.5*off*off/v - m.logOfZeros()
 	})
+	if f.Sparse.zeros != nil {
+		total += f.Sparse.zeros.evidence(f.Sparse.Weight[0])
+	}
 	return total
+}
+
+// logOfZeros is what an entry's own probability of zero has in its evidence, in whose place that of all snapshots is counted.
+func (m *moments) logOfZeros() float64 {
+	if m.s.zeros == nil {
+		return 0
+	}
+	return m.r[0]*math.Log(m.w[0]) + (1-m.r[0])*math.Log1p(-m.w[0])
 }
 
 // integrateSites makes X and C those of the prior, given the cavities, and the fields the cavities.
 func (f *Fit) integrateSites() {
 	m := f.newMoments()
 	f.eachCavity(func(i, k int, lambda, c float64) {
-		x, variance := m.add(lambda, c, f.Sparse.scale[i])
+		x, variance := m.addOf(i, k, lambda, c)
 		f.X.Set(i, k, x)
 		f.C.Set(i, k, variance)
 		f.Lambda.Set(i, k, lambda)

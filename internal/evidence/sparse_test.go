@@ -99,7 +99,7 @@ func TestSitesAreThePosterior(t *testing.T) {
 	for k := range 6 {
 		for i := range 48 {
 			c := fit.Sparse.cavity.At(i, k)
-			mean, _ := m.add(fit.Sparse.lambda.At(i, k), c, 1)
+			mean, _ := m.addOf(i, k, fit.Sparse.lambda.At(i, k), c)
 			most = max(most, math.Abs(mean-fit.X.At(i, k))/math.Sqrt(fit.C.At(i, k)))
 		}
 	}
@@ -122,6 +122,7 @@ func TestSitesOfAGaussianPrior(t *testing.T) {
 	exact.GivenNoise, sites.GivenNoise = 0.01, 0.01
 	exact.exact, sites.exact = true, true
 	sites.Sparse.Weight, sites.Sparse.Mean, sites.Sparse.Variance = []float64{0, 1}, []float64{0, 0}, []float64{0, variance}
+	sites.Sparse.zeros = nil // no entry is zero
 	for _, family := range exact.Families {
 		for i := range family.Gamma {
 			family.Gamma[i] = variance
