@@ -214,7 +214,7 @@ func (g *gaussian) End(*Solver) {
 // begun at what all snapshots have in common, then with variances that follow columns of W, or places of entries as well, then mixtures that are the same for all entries, of which an entry is the same in all
 // snapshots or not, then sparse priors, of entries as they are and in units of what all snapshots have, and where these two are far apart the latter begun at the former. Where all snapshots have a column of W in
 // common, entries as they are begin with it, and at what the mixture found as well, and shifts of the likeliest are tried; units are not, which were likelier in two of ten, and worse. Where no sparse prior is
-// likelier than Gaussian signals, these are tried with correlated snapshots.
+// likelier than Gaussian signals, or where these have a covariance of snapshots that is worth its parameters, they are tried with correlated snapshots.
 var fits = []func(g *gaussian) *evidence.Fit{
 	func(g *gaussian) *evidence.Fit {
 		fit := g.best.Common()
@@ -271,10 +271,14 @@ var fits = []func(g *gaussian) *evidence.Fit{
 		return g.gaussian.SparselyAs(g.best, g.flat, g.sites)
 	},
 	func(g *gaussian) *evidence.Fit {
-		if g.work > mostTurned || g.best.Sparse != nil {
+		if g.work > mostTurned {
 			return nil
 		}
-		return g.gaussian.Correlate()
+		turned := g.gaussian.Correlate()
+		if turned != nil && g.best.Sparse != nil && !turned.Correlated.Worthwhile() {
+			return nil
+		}
+		return turned
 	},
 }
 
