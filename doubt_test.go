@@ -70,8 +70,8 @@ func TestFailureIsNotTakenForNoise(t *testing.T) {
 // Gaussian keep that.
 func TestCompressibleSignals(t *testing.T) {
 	tests.Long(t)
-	const n, p = 400, 6
-	te := teacher.Teacher{N: n, M: 320, P: p, Signal: prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, Gain: channel.Uniform(0.9, 1.1), NoiseVar: 1e-6}
+	const n, p = 300, 6
+	te := teacher.Teacher{N: n, M: 240, P: p, Signal: prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, Gain: channel.Uniform(0.9, 1.1), NoiseVar: 1e-6}
 	for _, decay := range []float64{0, 1, 1.5} {
 		te.X = nil
 		if decay > 0 {

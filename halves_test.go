@@ -82,7 +82,7 @@ func TestHalvesSeeWhatIsLeftOut(t *testing.T) {
 		t.Skip("one core, and minutes with the race detector")
 	}
 	for _, off := range []float64{0, 1} {
-		res := solve(t, lineOfAntennas(2, 40, 16, off), &calamp.Options{Retry: true, Learn: calamp.Learn{Noise: true}})
+		res := solve(t, lineOfAntennas(2, 20, 12, off), &calamp.Options{Retry: true, Learn: calamp.Learn{Noise: true}})
 		if got := warned(res, calamp.HalvesDisagree); got != (off > 0) {
 			t.Errorf("off the grid by %g of its step: %v, warned %v", off, res.Status, got)
 		}

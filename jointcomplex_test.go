@@ -208,10 +208,10 @@ func TestArrayWithFreePhases(t *testing.T) {
 	tests.Long(t)
 	c := snapshots{n: 90, m: 16, p: 50, sources: 4, exactly: true, noise: 1e-4, gain: channel.ComplexPrior{Lo: 0.7, Hi: 1.3}}
 	phases, amplitudes := 0.0, 0.0
-	for seed := range uint64(3) {
+	for seed := range uint64(2) {
 		res, m, inside := c.solveUntold(t, seed)
 		t.Logf("%v: error %.2g, %.2f of the amplitudes and %.2f of the phases inside", res.Status, m.XMSEScaled, inside[0], inside[1])
-		if amplitudes, phases = amplitudes+inside[0]/3, phases+inside[1]/3; res.Status != calamp.Converged || m.XMSEScaled > 1e-4 {
+		if amplitudes, phases = amplitudes+inside[0]/2, phases+inside[1]/2; res.Status != calamp.Converged || m.XMSEScaled > 1e-4 {
 			t.Errorf("seed %d: %v, mean square error %.2g", seed, res.Status, m.XMSEScaled)
 		}
 	}
@@ -223,12 +223,12 @@ func TestArrayWithFreePhases(t *testing.T) {
 // Twenty-four antennas on a circle, of which no phase is known, and four sources between the directions of W: where they lie is found, and error bars hold. Without that gains were off by 1 to 8 %, with 38 to 77 % inside.
 func TestArrayBetweenDirections(t *testing.T) {
 	tests.Long(t)
-	c := snapshots{n: 72, m: 24, p: 100, sources: 4, exactly: true, circle: true, between: 0.4, noise: 1e-3, gain: channel.ComplexPrior{Lo: 0.7, Hi: 1.3}}
+	c := snapshots{n: 72, m: 24, p: 60, sources: 4, exactly: true, circle: true, between: 0.4, noise: 1e-3, gain: channel.ComplexPrior{Lo: 0.7, Hi: 1.3}}
 	phases, amplitudes := 0.0, 0.0
-	for seed := range uint64(2) {
+	for seed := range uint64(1) {
 		res, _, inside := c.solveUntold(t, seed)
 		t.Logf("%v: %.2f of the amplitudes and %.2f of the phases inside", res.Status, inside[0], inside[1])
-		if amplitudes, phases = amplitudes+inside[0]/2, phases+inside[1]/2; res.Status != calamp.Converged || res.ColumnShift == nil {
+		if amplitudes, phases = amplitudes+inside[0], phases+inside[1]; res.Status != calamp.Converged || res.ColumnShift == nil {
 			t.Errorf("seed %d: %v", seed, res.Status)
 		}
 	}

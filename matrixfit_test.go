@@ -172,7 +172,7 @@ func TestFitMatrix(t *testing.T) {
 func TestFitMatrixOfCoarsePatterns(t *testing.T) {
 	tests.Long(t)
 	rng := rand.New(rand.NewPCG(1, 46))
-	patterns := newWaves(157, 14, 8, rng)
+	patterns := newWaves(97, 11, 8, rng)
 	for _, pattern := range patterns.waves {
 		for i := range pattern {
 			pattern[i][0], pattern[i][1] = 0.6*pattern[i][0], 0.6*pattern[i][1]
@@ -182,7 +182,7 @@ func TestFitMatrixOfCoarsePatterns(t *testing.T) {
 	given, _ := patterns.at(nil)
 	y, truth := scenes(right, 6, 0.12, 1e-6, rng)
 	opt := allLearned()
-	opt.Retry = true // as the command does
+	opt.Retry, opt.MaxIter = true, 300 // as the command does, which gives up messages after more
 	fit, err := calamp.FitMatrix(t.Context(), patterns.at, freeModel(given, y), &calamp.FitOptions{Options: opt, Start: []float64{0}})
 	if err != nil {
 		t.Fatal(err)

@@ -18,7 +18,7 @@ import (
 // Where W is made of blocks, intervals of s hold relative to one common scale of all of them, which they did for half of the sensors, and that is said. It is so whether signals are integrated out or not.
 func TestIntervalsOfSeparateParts(t *testing.T) {
 	tests.Long(t)
-	const blocks, m, n, signals, seeds = 5, 40, 20, 4, 6
+	const blocks, m, n, signals, seeds = 5, 24, 12, 4, 3
 	for _, algorithm := range []solver.Algorithm{solver.Evidence, solver.AMP} {
 		inside := 0.0
 		for seed := range uint64(seeds) {

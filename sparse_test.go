@@ -24,12 +24,12 @@ func TestNotSparse(t *testing.T) {
 		want   string // part of the message; empty for no warning
 	}{
 		{"dense", jointCase{alpha: 0.5, density: 1}, false, "nor are they sparse in a basis of cosines"},
-		{"sparse in cosines", jointCase{alpha: 0.6, density: 0.1}, true, "--basis dct:144"},
+		{"sparse in cosines", jointCase{alpha: 0.6, density: 0.1}, true, "--basis dct:100"},
 		{"recovered", jointCase{alpha: 0.8, density: 0.15}, false, ""},
 		{"too few sensors", jointCase{alpha: 0.3, density: 0.15}, false, ""},
 		{"dense, and found", jointCase{alpha: 1.6, density: 1}, false, "they are as right as W is"},
 	} {
-		c.n, c.p, c.noise = 144, 8, 1e-5
+		c.n, c.p, c.noise = 100, 8, 1e-5
 		w, y, _ := c.draw(t, 1)
 		var matrix operator.Operator = w
 		if c.pixels {

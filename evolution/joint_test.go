@@ -99,7 +99,7 @@ func TestJointThresholds(t *testing.T) {
 		correlation float64
 	}{{2, 0}, {10, 0.9}} {
 		m := jointModel(c.p, c.correlation, 1, 1e-8)
-		alpha, err := JointAlphaCal(context.Background(), m, &ThresholdOptions{Tol: 1e-3, Points: points})
+		alpha, err := JointAlphaCal(context.Background(), m, &ThresholdOptions{Tol: 4e-3, Points: points})
 		if err != nil {
 			t.Fatal(err)
 		}

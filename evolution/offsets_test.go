@@ -42,16 +42,16 @@ func TestOffsetsThatAreNone(t *testing.T) {
 func TestOffsetsOnline(t *testing.T) {
 	tests.Long(t)
 	m := offsetModel(0.2)
-	at, err := Offline(context.Background(), m, &Options{Iterations: 20})
+	at, err := Offline(context.Background(), m, &Options{Iterations: 10})
 	if err != nil {
 		t.Fatal(err)
 	}
 	m.P = 8
-	samples, err := Online(context.Background(), m, &OnlineOptions{WarmUp: 6, Iterations: 20, Exactly: true})
+	samples, err := Online(context.Background(), m, &OnlineOptions{WarmUp: 6, Iterations: 10, Exactly: true})
 	if err != nil || len(samples) != 3 {
 		t.Fatal(len(samples), err)
 	}
-	want, first, last := at.Steps[19], samples[0].Last(), samples[2].Last()
+	want, first, last := at.Steps[9], samples[0].Last(), samples[2].Last()
 	if first != want {
 		t.Errorf("the batch %+v, offline %+v", first, want)
 	}

@@ -18,7 +18,7 @@ func TestOnlineReference(t *testing.T) {
 	x := []float64{1.85e-5, 2.7e-6, 4.3e-7, 8.4e-8, 2.6e-8, 1.39e-8, 9.98e-9, 8.35e-9, 7.45e-9, 6.95e-9}
 	s := []float64{2.6e-4, 5.3e-5, 8.8e-6, 1.6e-6, 4.1e-7, 1.5e-7, 7.3e-8, 4.5e-8, 3.1e-8, 2.4e-8}
 	start := time.Now()
-	opt, n := &OnlineOptions{Members: 64, Replicates: 3}, 5
+	opt, n := &OnlineOptions{Members: 64, Replicates: 3}, 3
 	switch {
 	case *long:
 		opt, n = nil, len(x)

@@ -165,7 +165,7 @@ func predictedStream(t *testing.T, te teacher.Complex, warmUp int) (x, s float64
 // TestComplexBlocks: blocks of complex samples of a scene that moves slowly tell more of the gains than one by one, and intervals hold.
 func TestComplexBlocks(t *testing.T) {
 	tests.Long(t)
-	const seeds, correlation = 3, 0.98
+	const seeds, correlation = 2, 0.98
 	te := complexStream(channel.ComplexPrior{Lo: 0.5, Hi: 1.5, Concentration: math.Inf(1)})
 	te.N, te.M, te.P = 120, 100, 48
 	var errs [2]float64

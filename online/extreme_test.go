@@ -12,6 +12,7 @@ import (
 
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/tables"
 	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/solver"
@@ -94,7 +95,10 @@ func TestExtremeReadings(t *testing.T) {
 	combinations := 0
 	for i, s := range extremeStreams(t) {
 		after := s.warm(t)
-		for _, size := range []float64{1e30, 1e150, 1e300, 1e-30, 1e-150, 1e-300, math.NaN(), math.Inf(1), 5e-324} {
+		for j, size := range []float64{1e30, 1e150, 1e300, 1e-30, 1e-150, 1e-300, math.NaN(), math.Inf(1), 5e-324} {
+			if !*tables.Long && (i/3+j)%2 > 0 { // half of the sizes each
+				continue
+			}
 			for _, all := range []bool{false, true} {
 				for _, first := range []bool{true, false} {
 					if first && i%3 != 1 { // a third of the streams is enough

@@ -18,6 +18,7 @@ import (
 
 	"github.com/calamp/calamp/internal/command/console"
 	"github.com/calamp/calamp/internal/dataset"
+	"github.com/calamp/calamp/internal/tables"
 	"github.com/calamp/calamp/internal/tests"
 )
 
@@ -96,7 +97,7 @@ func TestExtremeReadings(t *testing.T) {
 	file, state := filepath.Join(folder, "P.npz"), filepath.Join(folder, "S.calamp")
 	values := []float64{1e30, -1e30, 1e-30, 1e150, -1e155, 1e-150, 1e300, 1e-300, math.MaxFloat64, 5e-324, 1e-310, math.NaN(), math.Inf(1)}
 	count := 0
-	for _, kind := range []struct{ make, solve []string }{
+	for at, kind := range []struct{ make, solve []string }{
 		{make: nil, solve: nil},
 		{make: []string{"--offset", "0.3"}, solve: []string{"--offset", "auto"}},
 		{make: []string{"--offset", "0.3"}, solve: []string{"--offset", "0.3", "--s-range", "0.8,1.2", "--noise-var", "1e-4", "--density", "0.2"}},
@@ -107,7 +108,10 @@ func TestExtremeReadings(t *testing.T) {
 			t.Fatal(stderr)
 		}
 		for _, all := range []bool{false, true} {
-			for _, v := range values {
+			for j, v := range values {
+				if !*tables.Long && (at+j)%2 > 0 { // half of the values each
+					continue
+				}
 				problem, err := dataset.Load(file)
 				if err != nil {
 					t.Fatal(err)
@@ -168,7 +172,7 @@ func TestExtremeReadings(t *testing.T) {
 			}
 		}
 	}
-	if count < 190 {
+	if count < 95 {
 		t.Errorf("%d combinations", count)
 	}
 }
