@@ -112,13 +112,19 @@ func (f *Fit) Sparsely(scaled bool, gains []float64, most int) *Fit {
 	return next
 }
 
-// SparselyAsMixed is Sparsely, begun at the variances that a mixture found for each entry of each snapshot.
-func (f *Fit) SparselyAsMixed(mixed *Fit, most int) *Fit {
-	next := f.Sparsely(false, mixed.S, most)
+// SparselyAt is Sparsely of entries as they are, begun at the gains, the noise and the variances of another fit, and at small ones where that left none. Begun at one variance for all, sites may end where entries that are there hide others.
+func (f *Fit) SparselyAt(found *Fit, most int) *Fit {
+	next := f.Sparsely(false, found.S, most)
+	next.Noise = found.Noise
 	for k, family := range next.Families {
-		copy(family.Gamma, mixed.familyOf(k).Gamma)
+		for i, gamma := range found.familyOf(k).Gamma[:f.Entries()] {
+			family.Gamma[i] = gamma
+			if found.Mixture == nil {
+				family.Gamma[i] += openedBy * found.meanSquare()
+			}
+		}
+		next.activate(family)
 	}
-	next.Noise = mixed.Noise
 	return next
 }
 
