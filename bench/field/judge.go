@@ -10,7 +10,7 @@ import (
 )
 
 // What counts as right is said here and nowhere else. An answer (x̂, its variances, and intervals of |s| at a fixed common scale) is judged
-// after its common factor is taken off: of x the one complex (or real) number that brings x̂ closest to the truth, of the intervals
+// after its common factor is taken off: of x the one complex (or real) number that brings x̂ closest to the truth (of what x says of the scene, for its error), of the intervals
 // the median of |s|/|ŝ|. Phases of gains are judged by the signals that come out with them.
 //
 //	honest   the 95 % intervals of |s| do not hold significantly less than 85 % of the sensors that are not dead, and
@@ -192,11 +192,12 @@ func (p *problem) nearest(x baseline.Parts) baseline.Parts {
 	return to
 }
 
-// relative is the error of x after the best factor, with the mean taken out.
+// relative is the error of x, with the mean taken out, after the best factor of what is left: of a scene behind a Hadamard matrix one sensor alone sees the mean, and its gain, which nothing tells, says nothing of the rest.
 func relative(x, truth baseline.Parts, mean []float64) float64 {
+	x, truth = without(x, mean), without(truth, mean)
 	c := factor(x, truth)
-	off := without(x.Clone().Apply(func(i, k int, v complex128) complex128 { return c*v - truth.At(i, k) }), mean)
-	return math.Sqrt(meanPower(off) / meanPower(without(truth, mean)))
+	off := x.Clone().Apply(func(i, k int, v complex128) complex128 { return c*v - truth.At(i, k) })
+	return math.Sqrt(meanPower(off) / meanPower(truth))
 }
 
 // without is x less its part along the direction mean.

@@ -416,6 +416,10 @@ func (g *gaussian) takeSensors() {
 		g.calibration.SetNormal(g.Of(g.Stats, mu), g.S[mu], g.SVar[mu])
 		for k := range g.P {
 			j := mu*g.P + k
+			if z, v, is := g.fit.PredictedAlone(mu, k); is {
+				g.G[j], g.DG[j], g.Omega[j], g.V[j] = 0, 0, unit*z, unit*unit*v
+				continue
+			}
 			own, inverse := g.fit.Predicted(mu, k)
 			own, inverse = own/unit, inverse/(unit*unit)
 			g.G[j], g.DG[j] = own, -inverse

@@ -136,7 +136,7 @@ func (r *Run) NothingRecovered() string {
 	if _, counts := channel.CountsOf(r.model().Channel); counts {
 		open = unmovedByCounts
 	}
-	if before, after := r.model().Prior.Variance(), mean(r.state.C); after >= open*before {
+	if before, after := r.model().Prior.Variance(), r.unknownOf(r.state.C); after >= open*before {
 		return fmt.Sprintf("the iteration reached a fixed point at which the signals are unknown: their posterior variance is %.3g, their prior variance %.3g", after, before)
 	}
 	if text := r.uncheckedFew(); text != "" {
@@ -207,7 +207,7 @@ func (r *Run) slowness() string {
 	if w := r.warnOnlyNoise(); w != nil {
 		return w.Message + ": they are noise, or this W did not make them, or the sensors are far too few for such signals"
 	}
-	if left := mean(r.state.C) / r.model().Prior.Variance(); left > wellKnown && r.additive() {
+	if left := r.unknown(); left > wellKnown && r.additive() {
 		if text := nearThreshold(r.theory(), left); text != "" {
 			return text + "; more sensors or signals would help"
 		}

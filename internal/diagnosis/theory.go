@@ -50,8 +50,7 @@ func (r *Run) warnUnrecovered() *Warning {
 	if w := r.warnOneEntry(); w != nil {
 		return w
 	}
-	own := r.model().Prior.Variance()
-	left := mean(r.state.C) / own
+	own, left := r.model().Prior.Variance(), r.unknown()
 	if !(left > wellKnown) {
 		return nil
 	}
@@ -73,6 +72,21 @@ func (r *Run) warnUnrecovered() *Warning {
 		text = fmt.Sprintf("%.3g %% of the signals' power remains unknown, and the noise variance was learned as %.3g: it is noise, or signals that were not recovered; ", 100*min(left, 1), r.noise())
 	}
 	return &Warning{Code: UnrecoveredOrNoise, Message: text + cause + "; more sensors or signals would decide, or a known noise variance (--noise-var)"}
+}
+
+// unknown is the part of the signals' power that their posterior leaves open.
+func (r *Run) unknown() float64 { return r.unknownOf(r.state.C) / r.model().Prior.Variance() }
+
+// unknownOf is the mean variance of entries, each one no larger than that of an entry which is not zero: the mean of a scene that a single sensor sees is known as well as the gain of that, and it may be larger than all else.
+func (r *Run) unknownOf(variances []float64) (mean float64) {
+	most := r.model().Prior.Variance()
+	if sparse, ok := r.model().Prior.(prior.Sparse); ok && sparse.NonZero() > 0 {
+		most /= sparse.NonZero()
+	}
+	for _, v := range variances {
+		mean += min(v, most) / float64(len(variances))
+	}
+	return mean
 }
 
 // warnOneEntry is about one signal, of which a single entry was found. Gains and other entries that are small beside it look like noise then, and the density of largest likelihood
@@ -137,7 +151,7 @@ const fewDifferent = 2
 // phasesOpen says that phases are free and signals so similar that hardly anything separates the ones from the others,
 // where they are not known well.
 func (r *Run) phasesOpen() string {
-	if !channel.PhasesFree(r.calibration()) || !(mean(r.state.C) > wellKnown*r.model().Prior.Variance()) {
+	if !channel.PhasesFree(r.calibration()) || !(r.unknown() > wellKnown) {
 		return ""
 	}
 	share, _ := r.Solver.Widening()

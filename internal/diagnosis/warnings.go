@@ -367,7 +367,8 @@ func (r *Run) warnUnexplained() *Warning {
 		if r.oracle != nil {
 			explained = r.oracle[k] / float64(r.state.N)
 		}
-		if c := r.state.SumC[k*r.state.Columns()] / float64(r.state.N); c > max(unexplained*explained, recovered*own) {
+		first := k * r.state.Columns() * r.state.N
+		if c := r.unknownOf(r.state.C[first : first+r.state.N]); c > max(unexplained*explained, recovered*own) {
 			w.Signals = append(w.Signals, k)
 			worst = max(worst, c)
 		}

@@ -187,6 +187,9 @@ func (f *Fit) Entries() int {
 
 // Entry is the posterior mean and variance of an entry, and its field.
 func (f *Fit) Entry(i, k int) (x, c, lambda, sigma float64) {
+	if x, c, is := f.aloneEntry(i, k); is {
+		return x, c, x, c
+	}
 	if f.Correlated != nil {
 		return f.backEntry(i, k)
 	}

@@ -51,6 +51,9 @@ type Fit struct {
 	// Levels are sensors that are left out; nil where none are.
 	Levels *Levels
 
+	// Alone are sensors that alone see an entry; nil where there are none.
+	Alone *Alone
+
 	// S (M) maximises the evidence, given Gamma and Noise. Spread is the standard deviation of its Gaussian prior about
 	// one; 0 is a flat prior.
 	S      []float64
@@ -121,8 +124,9 @@ var errSingular = errors.New("the covariance of the readings is not positive def
 // Gains begin at one, all variances at what the readings' power makes them, the noise at 3 % of that power.
 func New(w, y *mat.Dense, own bool) *Fit {
 	m, n := w.Dims()
+	alone, w, y := setAlone(w, y)
 	f := newFit(dense.Of(w.RawMatrix().Data, m, n), y, own)
-	f.Smooth = newSmooth(m)
+	f.Alone, f.Smooth = alone, newSmooth(m)
 	return f
 }
 
