@@ -29,7 +29,6 @@ type gaussian struct {
 	best     *evidence.Fit // the likeliest of those that have ended
 	free     *evidence.Fit // the likeliest with free variances
 	gaussian *evidence.Fit // the likeliest of Gaussian signals
-	dense    *evidence.Fit // the likeliest without a sparse prior
 	common   *evidence.Fit // that with a column of W in common, where there is one
 	mixed    *evidence.Fit // that with a mixture of entries of each snapshot, where it was tried
 	flat     *evidence.Fit // that with a sparse prior of entries as they are, where it converged
@@ -240,19 +239,12 @@ var fits = []func(g *gaussian) *evidence.Fit{
 		g.mixed = g.best.Mix(true)
 		return g.mixed
 	},
+	func(g *gaussian) *evidence.Fit { return g.sparsely(false) },
 	func(g *gaussian) *evidence.Fit {
-		g.dense = g.best
-		return g.sparsely(false)
-	},
-	func(g *gaussian) *evidence.Fit {
-		found := g.dense
-		if g.common != nil {
-			found = g.mixed
-		}
-		if found == nil || g.sites < leastSites {
+		if g.mixed == nil || g.common == nil || g.sites < leastSites {
 			return nil
 		}
-		return g.start().SparselyAt(found, g.sites)
+		return g.common.SparselyAsMixed(g.mixed, g.sites)
 	},
 	func(g *gaussian) *evidence.Fit {
 		if g.common == nil || g.best.Sparse == nil || g.sites < leastSites {

@@ -112,19 +112,13 @@ func (f *Fit) Sparsely(scaled bool, gains []float64, most int) *Fit {
 	return next
 }
 
-// SparselyAt is Sparsely of entries as they are, begun at the gains, the noise and the variances of another fit, and at small ones where that left none. Begun at one variance for all, sites may end where entries that are there hide others.
-func (f *Fit) SparselyAt(found *Fit, most int) *Fit {
-	next := f.Sparsely(false, found.S, most)
-	next.Noise = found.Noise
+// SparselyAsMixed is Sparsely, begun at the variances that a mixture found for each entry of each snapshot.
+func (f *Fit) SparselyAsMixed(mixed *Fit, most int) *Fit {
+	next := f.Sparsely(false, mixed.S, most)
 	for k, family := range next.Families {
-		for i, gamma := range found.familyOf(k).Gamma[:f.Entries()] {
-			family.Gamma[i] = gamma
-			if found.Mixture == nil {
-				family.Gamma[i] += openedBy * found.meanSquare()
-			}
-		}
-		next.activate(family)
+		copy(family.Gamma, mixed.familyOf(k).Gamma)
 	}
+	next.Noise = mixed.Noise
 	return next
 }
 
