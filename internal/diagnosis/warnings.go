@@ -368,7 +368,9 @@ func (r *Run) warnUnexplained() *Warning {
 			explained = r.oracle[k] / float64(r.state.N)
 		}
 		first := k * r.state.Columns() * r.state.N
-		if c := r.unknownOf(r.state.C[first : first+r.state.N]); c > max(unexplained*explained, recovered*own) {
+		each := r.state.C[first : first+r.state.N]
+		found := r.state.SumC[k*r.state.Columns()] / float64(r.state.N) // before error bars were widened
+		if c := found * r.unknownOf(each) / mean(each); c > max(unexplained*explained, recovered*own) {
 			w.Signals = append(w.Signals, k)
 			worst = max(worst, c)
 		}
