@@ -402,7 +402,7 @@ func TestRejectedSampleLeavesTheStateAlone(t *testing.T) {
 
 func TestRestoredCalibratorContinuesWithTheSameBits(t *testing.T) {
 	tests.Long(t)
-	s := newStream(t, small(10), 8)
+	s := newStream(t, small(6), 8)
 	spoil := func(k int, y []float64) []float64 {
 		y[9] = 0
 		y[k] = math.NaN()
