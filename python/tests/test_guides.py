@@ -23,6 +23,12 @@ BOUNDS = {
     "radar": dict(phases=0.004, stated=0.004),
 }
 
+# Runs that nothing is compared with end after a few iterations, but where pictures are drawn: the same by the command, and gains ignored.
+SHORTER = {
+    "single-pixel-camera": {"--report camera.html": "--report camera.html --max-iter 20", "(W, Y, **fixed)": "(W, Y, max_iter=20, **fixed)"},
+    "imager": {"--max-iter 1000": "--max-iter 20", "**fixed, **model": "**fixed, **{**model, 'max_iter': 20}"},
+}
+
 
 def blocks(page):
     return re.findall(r"^```(python|sh)\n(.*?)^```$", (GUIDES / f"{page}.md").read_text(encoding="utf-8"), re.S | re.M)
@@ -34,7 +40,12 @@ def test_guide(page, tmp_path, monkeypatch):
     names = {}
     for data in (GUIDES.parents[1] / "experiments" / page).glob("*.npz"):
         shutil.copy(data, tmp_path)
+    shorter = {} if os.environ.get("GUIDES") else SHORTER.get(page, {})
+    content = "".join(code for _, code in blocks(page))
+    assert all(content.count(long) == 1 for long in shorter)
     for language, code in blocks(page):
+        for long, short in shorter.items():
+            code = code.replace(long, short)
         if language == "python":
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", calamp.CalampWarning)
@@ -44,7 +55,7 @@ def test_guide(page, tmp_path, monkeypatch):
             words = shlex.split(line)
             assert words[0] == "calamp"
             done = subprocess.run([_command.executable(), *words[1:]], capture_output=True, encoding="utf-8")
-            assert done.returncode == 0, done.stderr
+            assert done.returncode == 0 or shorter and done.returncode == 3, done.stderr
     for name, bound in BOUNDS[page].items():
         assert names["errors"][name] <= bound, names["errors"]
     for flag in {"-o", "--report"} & set(words):
