@@ -16,12 +16,12 @@ func TestEntriesOfAnyPrior(t *testing.T) {
 	ctx := context.Background()
 	gauss := prior.GaussBernoulli{Density: 0.15, SignalMean: 0.5, SignalVar: 1}
 	of := Model{Signal: gauss, Gain: channel.Uniform(0.7, 1.4), NoiseVar: 1e-6, Alpha: 0.6, P: 5}
-	by, err := Offline(ctx, of, nil)
+	by, err := Offline(ctx, of, &Options{Iterations: 10})
 	if err != nil {
 		t.Fatal(err)
 	}
 	of.Entries = gauss
-	marginal, err := Offline(ctx, of, nil)
+	marginal, err := Offline(ctx, of, &Options{Iterations: 10})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,11 +36,11 @@ func TestEntriesOfAnyPrior(t *testing.T) {
 		prior.Sampler
 	}{prior.NonNegative{Density: 0.3, SignalMean: 0.5, SignalVar: 1}, prior.Laplace{Density: 0.2, SignalVar: 2}} {
 		m := Model{Entries: entries, Gain: belief.Gain, NoiseVar: belief.NoiseVar, Alpha: 0.8, P: 4}
-		p, err := Offline(ctx, m, &Options{Iterations: 20})
+		p, err := Offline(ctx, m, &Options{Iterations: 12})
 		if err != nil {
 			t.Fatal(err)
 		}
-		sampled, err := MonteCarlo(ctx, Sampled{Truth: belief.TruthWith(entries), Prior: entries, Channel: belief.Channel(), Alpha: m.Alpha, P: m.P, Matched: true}, &MonteCarloOptions{Iterations: 20})
+		sampled, err := MonteCarlo(ctx, Sampled{Truth: belief.TruthWith(entries), Prior: entries, Channel: belief.Channel(), Alpha: m.Alpha, P: m.P, Matched: true}, &MonteCarloOptions{Iterations: 12})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -133,6 +133,9 @@ func TestJointAlphaEnough(t *testing.T) {
 	tests.Long(t)
 	const noise = 1e-3
 	for _, correlation := range []float64{0, 0.9} {
+		if correlation == 0 && !*long {
+			continue
+		}
 		m := jointModel(10, correlation, 1, noise)
 		opt := &ThresholdOptions{Tol: 0.01, Points: 512}
 		alpha, err := JointAlphaEnough(context.Background(), m, 2, opt)

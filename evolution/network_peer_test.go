@@ -48,6 +48,9 @@ func TestThresholdsAreThoseOfTramp(t *testing.T) {
 	for _, c := range []struct{ density, relu, linear float64 }{
 		{0.1, 0.33546, 0.207528}, {0.2, 0.59132, 0.355965}, {0.4, 1.02393, 0.589363}, {0.6, 1.39307, 0.771979}, {0.8, 1.71924, 0.911627},
 	} {
+		if (c.density == 0.1 || c.density == 0.6) && !*long {
+			continue
+		}
 		if below, above := latentsThrough(c.density, 1/(c.relu*0.99), prior.ReLU), latentsThrough(c.density, 1/(c.relu*1.01), prior.ReLU); !(below > 1e-3) || !(above < 1e-5) {
 			t.Errorf("ReLU, density %g: error %.2g a percent below tramp's threshold, %.2g above", c.density, below, above)
 		}
