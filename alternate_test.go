@@ -8,12 +8,14 @@ import (
 
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/prior"
 )
 
 // Gains of detectors and an image make up for each other. The first of these was not found from the prior (exit code 3); of the second another image was the answer, 24 % off, and none is now. With the range of s given, the
 // third was 15 % off.
 func TestStartsOfTomographs(t *testing.T) {
+	tests.Long(t)
 	nan := math.NaN()
 	for _, c := range []struct {
 		seed  uint64

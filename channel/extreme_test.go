@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/calamp/calamp/internal/tests"
 )
 
 // extremeNumber is of any size, ordinary ones among them.
@@ -53,6 +55,7 @@ func (p ComplexPrior) about(kappa float64) ComplexPrior {
 // TestExtremeReadings: whatever is read, a channel ends, and so does everything that is asked of its statistics. An s is in its range, or no
 // number, which solvers see.
 func TestExtremeReadings(t *testing.T) {
+	tests.Long(t)
 	const rounds, rows, p, patience = 4, 3, 4, time.Minute
 	rng := rand.New(rand.NewPCG(5, 6))
 	at := ""
