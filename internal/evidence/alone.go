@@ -71,8 +71,11 @@ func (f *Fit) aloneEntry(i, k int) (x, c float64, is bool) {
 	if !is || math.IsNaN(y) {
 		return 0, 0, false
 	}
-	perGain := y / at.weight
-	return f.S[at.sensor] * perGain, perGain*perGain*f.Spread*f.Spread + f.Noise/(at.weight*at.weight), true
+	perGain, noise := y/at.weight, f.Noise
+	if f.Offsets != nil {
+		noise += f.Offsets.SD * f.Offsets.SD
+	}
+	return f.S[at.sensor] * perGain, perGain*perGain*f.Spread*f.Spread + noise/(at.weight*at.weight), true
 }
 
 // PredictedAlone is what a sensor that alone sees an entry reads of it, s y, and its variance without noise; false for others.
