@@ -55,7 +55,7 @@ func (f *Fit) Correlate() *Fit {
 }
 
 // Worthwhile reports whether R is worth its parameters at what independent snapshots were found to be. Of field problems of which a sparse prior is likelier than independent Gaussian signals, snapshots that have nothing in common
-// have a rise of -10 to -220, and those that follow a covariance 25 to 90.
+// have a rise of -10 to -230, and those that follow a covariance 7 to 90.
 func (r *Correlated) Worthwhile() bool { return r.worth > 0 }
 
 func newCorrelated(gamma []float64, p int) *Correlated {
