@@ -23,31 +23,33 @@ import (
 type gaussian struct {
 	*State
 	Idle
-	ctx      context.Context // of the latest run
-	matrix   operator.Matrix
-	fit      *evidence.Fit
-	best     *evidence.Fit // the likeliest of those that have ended
-	free     *evidence.Fit // the likeliest with free variances
-	gaussian *evidence.Fit // the likeliest of Gaussian signals
-	common   *evidence.Fit // that with a column of W in common, where there is one
-	mixed    *evidence.Fit // that with a mixture of entries of each snapshot, where it was tried
-	flat     *evidence.Fit // that with a sparse prior of entries as they are, where it converged
-	tried    int           // how many of fits have been, or were not possible
-	steps    int           // of the present fit
-	done     bool          // nothing is left to do
-	noise    float64       // as it was given; 0 where it is learned
-	offsetSD float64       // the same of offsets
-	score    float64       // by how many standard deviations the evidence rises with offsets, where the model has none
-	asks     bool          // whether that ends it
-	cut      bool          // it has
-	work     float64       // multiplications of a step that takes them for each snapshot
-	sites    int           // how many steps sparse priors may still take; 0 where they are not tried
-	widened  float64       // the factor of all variances, from halves of the snapshots, or readings drawn anew; 0 where they were not asked
-	doubtful []int         // signals of which another fit has others
-	unsmooth apart         // what white gains and those of which a part is smooth differ by, where either may be right
-	middle   float64       // of s: the mean at which signals and gains are reported
-	units    []float64     // of every s, in which gains are about one: middle, or what is known of the sensor by itself
-	stated   bool          // the distribution of s was given, or what is known of each
+	ctx        context.Context // of the latest run
+	matrix     operator.Matrix
+	fit        *evidence.Fit
+	best       *evidence.Fit // the likeliest of those that have ended
+	free       *evidence.Fit // the likeliest with free variances
+	placed     *evidence.Fit // that with a law of places begun at it; nil where there is none
+	resembling bool          // whether snapshots resemble each other
+	gaussian   *evidence.Fit // the likeliest of Gaussian signals
+	common     *evidence.Fit // that with a column of W in common, where there is one
+	mixed      *evidence.Fit // that with a mixture of entries of each snapshot, where it was tried
+	flat       *evidence.Fit // that with a sparse prior of entries as they are, where it converged
+	tried      int           // how many of fits have been, or were not possible
+	steps      int           // of the present fit
+	done       bool          // nothing is left to do
+	noise      float64       // as it was given; 0 where it is learned
+	offsetSD   float64       // the same of offsets
+	score      float64       // by how many standard deviations the evidence rises with offsets, where the model has none
+	asks       bool          // whether that ends it
+	cut        bool          // it has
+	work       float64       // multiplications of a step that takes them for each snapshot
+	sites      int           // how many steps sparse priors may still take; 0 where they are not tried
+	widened    float64       // the factor of all variances, from halves of the snapshots, or readings drawn anew; 0 where they were not asked
+	doubtful   []int         // signals of which another fit has others
+	unsmooth   apart         // what white gains and those of which a part is smooth differ by, where either may be right
+	middle     float64       // of s: the mean at which signals and gains are reported
+	units      []float64     // of every s, in which gains are about one: middle, or what is known of the sensor by itself
+	stated     bool          // the distribution of s was given, or what is known of each
 }
 
 // apart is the squares of what gains (M) and signals (N×P) of two fits differ by, at a mean gain of one; nil where there is none.
@@ -214,7 +216,7 @@ func (g *gaussian) End(*Solver) {
 // begun at what all snapshots have in common, then with variances that follow columns of W, or places of entries as well, then mixtures that are the same for all entries, of which an entry is the same in all
 // snapshots or not, then sparse priors, of entries as they are and in units of what all snapshots have, and where these two are far apart the latter begun at the former. Where all snapshots have a column of W in
 // common, entries as they are begin with it, and at what the mixture found as well, and shifts of the likeliest are tried; units are not, which were likelier in two of ten, and worse. Where no sparse prior is
-// likelier than Gaussian signals, or where these have a covariance of snapshots that is worth its parameters, they are tried with correlated snapshots.
+// likelier than Gaussian signals, or where these have a covariance of snapshots that is worth its parameters, they are tried with correlated snapshots, and as lines of a scan.
 var fits = []func(g *gaussian) *evidence.Fit{
 	func(g *gaussian) *evidence.Fit {
 		fit := g.best.Common()
@@ -227,7 +229,10 @@ var fits = []func(g *gaussian) *evidence.Fit{
 		g.free = g.best
 		return g.free.Sized(false)
 	},
-	func(g *gaussian) *evidence.Fit { return g.free.Sized(true) },
+	func(g *gaussian) *evidence.Fit {
+		g.placed = g.free.Sized(true)
+		return g.placed
+	},
 	func(g *gaussian) *evidence.Fit {
 		g.gaussian = g.best
 		return g.best.Mix(false)
@@ -275,10 +280,17 @@ var fits = []func(g *gaussian) *evidence.Fit{
 			return nil
 		}
 		turned := g.gaussian.Correlate()
-		if turned != nil && g.best.Sparse != nil && !turned.Correlated.Worthwhile() {
+		g.resembling = turned != nil && turned.Correlated.Worthwhile()
+		if g.best.Sparse != nil && !g.resembling {
 			return nil
 		}
 		return turned
+	},
+	func(g *gaussian) *evidence.Fit {
+		if g.placed == nil || !g.resembling && g.best.Correlated == nil {
+			return nil
+		}
+		return g.placed.Scanned()
 	},
 }
 
@@ -447,11 +459,11 @@ func (g *gaussian) takeOffset(mu int) {
 	}
 }
 
-// Integrated is the prior with which signals were integrated out: sites in place of a Gaussian prior, variances of entries that follow columns of W or places, snapshots that are correlated, or no signals at all.
-type Integrated struct{ Sites, Sizes, Correlated, Silent bool }
+// Integrated is the prior with which signals were integrated out: sites in place of a Gaussian prior, variances of entries that follow columns of W or places, snapshots that are correlated, by one covariance or as lines of a scan, or no signals at all.
+type Integrated struct{ Sites, Sizes, Correlated, Lines, Silent bool }
 
 // FewLearned reports whether few parameters were learned of the prior: those of one distribution of all entries, or of a law of their variances.
-func (i Integrated) FewLearned() bool { return i.Sites || i.Sizes }
+func (i Integrated) FewLearned() bool { return i.Sites || i.Sizes || i.Lines }
 
 // Integrated is the zero value where signals were not integrated out, or are Gaussian with free variances.
 func (s *Solver) Integrated() (of Integrated) {
@@ -479,7 +491,7 @@ type integrating interface {
 }
 
 func (g *gaussian) integrated() Integrated {
-	return Integrated{Sites: g.fit.Sparse != nil, Sizes: g.fit.Sizes != nil, Correlated: g.fit.Correlated != nil, Silent: g.fit.Silent()}
+	return Integrated{Sites: g.fit.Sparse != nil, Sizes: g.fit.Sizes != nil, Correlated: g.fit.Correlated != nil, Lines: g.fit.Correlated.InOrder(), Silent: g.fit.Silent()}
 }
 
 func (g *gaussian) widenedBy() float64                     { return g.widened }

@@ -66,7 +66,10 @@ func (r *Run) warnGaussian() *Warning {
 	if r.Solver.Integrated().Sites {
 		text = "gains and signals were found by expectation propagation: that is more reliable for this W, but its error bars are approximate where columns of W are nearly dependent"
 	}
-	if r.Solver.Integrated().Correlated {
+	switch of := r.Solver.Integrated(); {
+	case of.Lines:
+		text += "; snapshots follow each other as lines of a scan do, and were found with the spectrum of both directions"
+	case of.Correlated:
 		text += "; snapshots resemble each other, and were found with their covariance"
 	}
 	if count, largest := r.betweenColumns(); count > 0 {

@@ -16,25 +16,21 @@ import (
 type Correlated struct {
 	Gamma []float64 // N
 
-	vectors *mat.Dense    // P×P, U
-	values  []float64     // P, r
-	moved   *mat.SymDense // P×P, what unknown gains add to products of entries; nil where that is not known
-	sums    []float64     // P, of columns of U: how often a turned snapshot has what all have
-	floor   float64       // t
-	worth   float64       // by how much the evidence rises with R at what independent snapshots were found to be
-	pace    []pace        // N, of Γ
+	vectors  *mat.Dense    // P×P, U
+	values   []float64     // P, r
+	moved    *mat.SymDense // P×P, what unknown gains add to products of entries; nil where that is not known
+	sums     []float64     // P, of columns of U: how often a turned snapshot has what all have
+	floor    float64       // t
+	spectrum *spectrum     // in place of R; nil where it is the same for all entries
+	worth    float64       // by how much the evidence rises with R at what independent snapshots were found to be
+	pace     []pace        // N, of Γ
 }
 
 // Correlate is a fit of correlated snapshots, begun at what f found; nil where there is one snapshot, or where readings of some are missing.
 func (f *Fit) Correlate() *Fit {
-	m, p := f.read.Dims()
-	if p < 2 || len(f.Families) > 1 || f.Mixture != nil || f.Sparse != nil {
+	_, p := f.read.Dims()
+	if p < 2 || len(f.Families) > 1 || f.Mixture != nil || f.Sparse != nil || f.missesSome() {
 		return nil
-	}
-	for mu := range m {
-		if n := f.readings[mu]; n > 0 && n < float64(p) {
-			return nil
-		}
 	}
 	products, count := f.productsOfEntries()
 	r := newCorrelated(f.Families[0].Gamma, p)
@@ -53,6 +49,15 @@ func (f *Fit) Correlate() *Fit {
 	next.turn()
 	return next
 }
+
+// missesSome reports whether readings of some snapshots are missing, which cannot be turned.
+func (f *Fit) missesSome() bool {
+	_, p := f.read.Dims()
+	return slices.ContainsFunc(f.readings, func(n float64) bool { return n > 0 && n < float64(p) })
+}
+
+// InOrder reports whether snapshots follow each other as lines of a scan do (see [Fit.Scanned]).
+func (r *Correlated) InOrder() bool { return r != nil && r.spectrum != nil }
 
 // Worthwhile reports whether R is worth its parameters at what independent snapshots were found to be. Of field problems of which a sparse prior is likelier than independent Gaussian signals, snapshots that have nothing in common
 // have a rise of -10 to -230, and those that follow a covariance 7 to 90.
@@ -105,6 +110,9 @@ func (f *Fit) turn() {
 		for i, gamma := range r.Gamma {
 			zeros = zeros || (gamma > 0) != (a.Gamma[i] > 0)
 			a.Gamma[i] = r.values[k] * gamma
+			if r.spectrum != nil {
+				a.Gamma[i] = math.Exp(r.spectrum.log(i, k))
+			}
 		}
 		if zeros {
 			f.activate(a)
@@ -183,6 +191,11 @@ const (
 // improveCorrelated takes a step of Γ, and of R.
 func (f *Fit) improveCorrelated() {
 	r := f.Correlated
+	if r.spectrum != nil {
+		f.stepSpectrum()
+		f.turn()
+		return
+	}
 	products, count := f.productsOfEntries() // with the present Γ
 	if f.Sizes != nil {
 		f.stepSizes()
@@ -258,7 +271,7 @@ func (r *Correlated) clone() *Correlated {
 	next.vectors.Copy(r.vectors)
 	copy(next.values, r.values)
 	next.sumUp()
-	next.floor, next.moved = r.floor, r.moved
+	next.floor, next.moved, next.spectrum = r.floor, r.moved, r.spectrum.clone()
 	return next
 }
 
@@ -288,6 +301,9 @@ func (f *Fit) unit(k int) float64 {
 
 // costOfCorrelated is what free Γ and R cost the evidence.
 func (f *Fit) costOfCorrelated() float64 {
+	if law := f.Correlated.spectrum; law != nil {
+		return law.cost()
+	}
 	determined := make([]float64, f.w.Columns)
 	f.setDetermined(determined)
 	cost := f.Correlated.cost(f.entriesKnown(determined))
@@ -310,6 +326,9 @@ func (f *Fit) entriesKnown(determined []float64) (count float64) {
 // integrateTurned is [Fit.integrate] of turned snapshots, of which each has a variance of its own beside Γ: a sum over log Γ takes the place of the
 // gamma distribution. Its density is 1/(Γ+σ), with σ of the snapshot that knows the entry best.
 func (f *Fit) integrateTurned(i int) {
+	if f.Correlated.spectrum != nil { // few parameters, which all entries determine
+		return
+	}
 	least, most := math.Inf(1), 0.0
 	for k, v := range f.Correlated.values {
 		if sigma := f.Sigma.At(i, k); sigma > 0 && !math.IsInf(sigma, 1) {

@@ -309,6 +309,9 @@ func (f *Fit) recall(m memory) {
 	copy(f.S, m.gains)
 	if m.correlated != nil {
 		f.Correlated = m.correlated
+		if f.Correlated.spectrum != nil {
+			f.Correlated.spectrum.careful = true
+		}
 		f.turn()
 	}
 	if f.Offsets != nil {
@@ -495,6 +498,9 @@ func (f *Fit) Rescale(c float64) {
 	}
 	if f.Correlated != nil {
 		floats.Scale(c*c, f.Correlated.Gamma)
+		if law := f.Correlated.spectrum; law != nil {
+			law.law[0] += 2 * math.Log(c)
+		}
 	}
 	if f.Sparse != nil {
 		f.Sparse.rescale(c)

@@ -206,7 +206,8 @@ func (f *Fit) again(ctx context.Context, y *mat.Dense) (*Fit, error) {
 		return nil, err
 	}
 	for _, places := range []bool{false, true} {
-		if f.Sizes != nil && f.Sizes.Places != places || f.Sparse != nil && !f.Sparse.Scaled() { // entries as they are have no sizes to begin with
+		scanned := f.Correlated.InOrder()
+		if scanned && !places || f.Sizes != nil && f.Sizes.Places != places || f.Sparse != nil && !f.Sparse.Scaled() { // entries as they are have no sizes to begin with
 			continue
 		}
 		sized := fit.Sized(places)
@@ -216,12 +217,16 @@ func (f *Fit) again(ctx context.Context, y *mat.Dense) (*Fit, error) {
 		if _, err := sized.Learn(ctx, mostSized); err != nil {
 			return nil, err
 		}
-		if f.Sizes != nil || sized.Likelier(fit) {
+		if scanned || f.Sizes != nil || sized.Likelier(fit) {
 			fit = sized
 		}
 	}
 	if f.Correlated != nil {
-		if turned := fit.Correlate(); turned != nil {
+		turned := fit.Correlate()
+		if f.Correlated.InOrder() {
+			turned = fit.Scanned()
+		}
+		if turned != nil {
 			fit = turned
 			if _, err := fit.Learn(ctx, halfSteps); err != nil {
 				return nil, err
