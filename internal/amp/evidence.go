@@ -286,12 +286,16 @@ var fits = []func(g *gaussian) *evidence.Fit{
 		}
 		return turned
 	},
-	func(g *gaussian) *evidence.Fit {
-		if g.placed == nil || !g.resembling && g.best.Correlated == nil {
-			return nil
-		}
-		return g.placed.Scanned()
-	},
+	func(g *gaussian) *evidence.Fit { return g.scanned(false) },
+	func(g *gaussian) *evidence.Fit { return g.scanned(true) },
+}
+
+// scanned is a fit of lines of a scan, where snapshots resemble each other.
+func (g *gaussian) scanned(above bool) *evidence.Fit {
+	if g.placed == nil || !g.resembling && g.best.Correlated == nil {
+		return nil
+	}
+	return g.placed.Scanned(above)
 }
 
 // withLevels goes on without sensors that read a level of their own, where sensors may be broken, and reports whether there are any. It is asked again of what is left, of signals with free variances and of those with a column

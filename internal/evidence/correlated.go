@@ -59,6 +59,9 @@ func (f *Fit) missesSome() bool {
 // InOrder reports whether snapshots follow each other as lines of a scan do (see [Fit.Scanned]).
 func (r *Correlated) InOrder() bool { return r != nil && r.spectrum != nil }
 
+// aboveLaw reports whether the mean of all snapshots is above the law of the others.
+func (r *Correlated) aboveLaw() bool { return len(r.spectrum.terms)%2 == 1 }
+
 // Worthwhile reports whether R is worth its parameters at what independent snapshots were found to be. Of field problems of which a sparse prior is likelier than independent Gaussian signals, snapshots that have nothing in common
 // have a rise of -10 to -230, and those that follow a covariance 7 to 90.
 func (r *Correlated) Worthwhile() bool { return r.worth > 0 }

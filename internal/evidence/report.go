@@ -224,7 +224,7 @@ func (f *Fit) again(ctx context.Context, y *mat.Dense) (*Fit, error) {
 	if f.Correlated != nil {
 		turned := fit.Correlate()
 		if f.Correlated.InOrder() {
-			turned = fit.Scanned()
+			turned = fit.Scanned(f.Correlated.aboveLaw())
 		}
 		if turned != nil {
 			fit = turned

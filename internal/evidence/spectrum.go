@@ -9,19 +9,20 @@ import (
 
 // spectrum is the prior of snapshots in order, such as lines of a scan: what is fine along a line changes from one to the next, and what is coarse stays. Turned by cosines over snapshots, entries are nearly independent, with the variances
 //
-//	log Γ_ik = Σ_jl c_jl r_j(i) t_l(k),   t = 1, log(1 + k),
+//	log Γ_ik = Σ_jl c_jl r_j(i) t_l(k) [+ c_0 [k = 0]],   t = 1, log(1 + k),
 //
 // of the regressors r of the law of places (see [Sizes]): the spectrum of a scene in two dimensions. One covariance of snapshots for all entries (see [Correlated]) takes coarse and fine ones to change by the same amount. The mean of all snapshots,
-// k = 0, is on the same law: with coefficients of its own it would be what errors of gains make it.
+// k = 0, is on the same law, or above it where scenes hardly change; with more coefficients of its own it would be what errors of gains make it.
 type spectrum struct {
-	law     []float64   // c, those of an r one after the other
+	law     []float64   // c
+	terms   [][2]int    // j and l of each
 	along   [][]float64 // r, N each
 	across  [][]float64 // t, P each
 	careful bool        // the last step was taken back
 }
 
-// Scanned is a fit of snapshots in order, begun at the law of places that f has; nil where it has none, or where readings of some snapshots are missing.
-func (f *Fit) Scanned() *Fit {
+// Scanned is a fit of snapshots in order, begun at the law of places that f has, with the mean of all snapshots on that law or above it; nil where it has none, or where readings of some snapshots are missing.
+func (f *Fit) Scanned(above bool) *Fit {
 	if f.Sizes == nil || !f.Sizes.Places || f.Correlated != nil || f.common > 0 || f.missesSome() {
 		return nil
 	}
@@ -31,7 +32,8 @@ func (f *Fit) Scanned() *Fit {
 	next.inherit(f)
 	next.common = -1
 	r := newCorrelated(f.shared(), p)
-	law := &spectrum{along: f.Sizes.regressors, across: [][]float64{make([]float64, p), make([]float64, p)}}
+	law := &spectrum{along: f.Sizes.regressors, across: [][]float64{make([]float64, p), make([]float64, p), make([]float64, p)}}
+	law.across[2][0] = 1
 	for k := range p {
 		r.values[k], law.across[0][k], law.across[1][k] = 1, 1, math.Log1p(float64(k))
 		for j := range p {
@@ -39,8 +41,11 @@ func (f *Fit) Scanned() *Fit {
 		}
 	}
 	r.sumUp()
-	for _, a := range f.Sizes.Law { // the same for all k
-		law.law = append(law.law, a, 0)
+	for j, a := range f.Sizes.Law { // the same for all k
+		law.terms, law.law = append(law.terms, [2]int{j, 0}, [2]int{j, 1}), append(law.law, a, 0)
+	}
+	if above {
+		law.terms, law.law = append(law.terms, [2]int{0, 2}), append(law.law, 0)
 	}
 	r.spectrum, next.Correlated = law, r
 	next.turn()
@@ -58,19 +63,15 @@ func cosine(j, k, p int) float64 {
 
 // at sets r_j(i) t_l(k) of all coefficients.
 func (s *spectrum) at(to []float64, i, k int) {
-	for j, r := range s.along {
-		for l, t := range s.across {
-			to[j*len(s.across)+l] = r[i] * t[k]
-		}
+	for j, term := range s.terms {
+		to[j] = s.along[term[0]][i] * s.across[term[1]][k]
 	}
 }
 
 // log is log Γ_ik.
 func (s *spectrum) log(i, k int) (log float64) {
-	for j, r := range s.along {
-		for l, t := range s.across {
-			log += s.law[j*len(s.across)+l] * r[i] * t[k]
-		}
+	for j, term := range s.terms {
+		log += s.law[j] * s.along[term[0]][i] * s.across[term[1]][k]
 	}
 	return log
 }

@@ -39,7 +39,7 @@ func TestScanned(t *testing.T) {
 	for seed := range uint64(5) {
 		w, y, s, x := lines(seed, m, n, p)
 		placed := learned(t, learned(t, New(w, y, false), 150).Sized(true), 100)
-		correlated, scanned := learned(t, placed.Correlate(), 100), learned(t, placed.Scanned(), 100)
+		correlated, scanned := learned(t, placed.Correlate(), 100), learned(t, placed.Scanned(false), 100)
 		if !scanned.Likelier(correlated) {
 			t.Errorf("scene %d: lines of a scan are not likelier than correlated ones", seed)
 		}
@@ -58,7 +58,7 @@ func TestScanned(t *testing.T) {
 			}
 		}
 		placed = learned(t, learned(t, New(w, mixed, false), 150).Sized(true), 100)
-		if learned(t, placed.Scanned(), 100).Likelier(learned(t, placed.Correlate(), 100)) {
+		if learned(t, placed.Scanned(false), 100).Likelier(learned(t, placed.Correlate(), 100)) {
 			t.Errorf("scene %d: lines in another order are likelier as those of a scan", seed)
 		}
 	}
@@ -73,7 +73,7 @@ func TestSpectrumOfOneLaw(t *testing.T) {
 	placed := learned(t, learned(t, New(w, y, false), 150).Sized(true), 100)
 	placed.followLaw()
 	placed.exact = true
-	scanned := placed.Scanned()
+	scanned := placed.Scanned(false)
 	scanned.exact, scanned.Smooth = true, placed.Smooth
 	for _, f := range []*Fit{placed, scanned} {
 		if err := f.Solve(); err != nil {
