@@ -44,6 +44,7 @@ def test_guide(page, tmp_path, monkeypatch):
     content = "".join(code for _, code in blocks(page))
     assert all(content.count(long) == 1 for long in shorter)
     for language, code in blocks(page):
+        whole = code
         for long, short in shorter.items():
             code = code.replace(long, short)
         if language == "python":
@@ -55,7 +56,8 @@ def test_guide(page, tmp_path, monkeypatch):
             words = shlex.split(line)
             assert words[0] == "calamp"
             done = subprocess.run([_command.executable(), *words[1:]], capture_output=True, encoding="utf-8")
-            assert done.returncode == 0 or shorter and done.returncode == 3, done.stderr
+            cut = line not in whole.splitlines()  # it may not have converged by then
+            assert done.returncode == 0 or cut and done.returncode == 3, done.stderr
     for name, bound in BOUNDS[page].items():
         assert names["errors"][name] <= bound, names["errors"]
     for flag in {"-o", "--report"} & set(words):
