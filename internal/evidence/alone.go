@@ -9,8 +9,9 @@ import (
 // Alone are sensors that see one entry, which no other sensor sees: the first row of a Hadamard matrix and the mean of a scene. Their readings s y = w x + noise say nothing of the gain, and a prior of the entry would set it: a law of variances
 // from which a mean is far took such gains to a hundredth. The fit has neither their readings nor these entries. The gain is what the distribution of the others makes it, and the entry s y/w.
 type Alone struct {
-	by   map[int]sight // of an entry
-	read *mat.Dense    // M×P, all readings
+	by      map[int]sight // of an entry
+	entries map[int]int   // of a sensor
+	read    *mat.Dense    // M×P, all readings
 }
 
 // sight is how a sensor sees an entry.
@@ -30,10 +31,10 @@ func setAlone(w, y *mat.Dense) (*Alone, *mat.Dense, *mat.Dense) {
 		inRow[mu]++
 		inColumn[i]++
 	})
-	alone := &Alone{by: map[int]sight{}, read: y}
+	alone := &Alone{by: map[int]sight{}, entries: map[int]int{}, read: y}
 	eachWeight(w, func(mu, i int, v float64) {
 		if inRow[mu] == 1 && inColumn[i] == 1 {
-			alone.by[i] = sight{mu, v}
+			alone.by[i], alone.entries[mu] = sight{mu, v}, i
 		}
 	})
 	if count := len(alone.by); count == 0 || float64(count) > mostAlone*float64(m) {
@@ -67,11 +68,10 @@ func (f *Fit) aloneEntry(i, k int) (x, c float64, is bool) {
 		return 0, 0, false
 	}
 	at, is := f.Alone.by[i]
-	y := f.Alone.read.At(at.sensor, k)
-	if !is || math.IsNaN(y) {
+	if !is || math.IsNaN(f.Alone.read.At(at.sensor, k)) {
 		return 0, 0, false
 	}
-	perGain, noise := y/at.weight, f.Noise
+	perGain, noise := f.Alone.read.At(at.sensor, k)/at.weight, f.Noise
 	if f.Offsets != nil {
 		noise += f.Offsets.SD * f.Offsets.SD
 	}
@@ -83,11 +83,11 @@ func (f *Fit) PredictedAlone(mu, k int) (z, variance float64, is bool) {
 	if f.Alone == nil {
 		return 0, 0, false
 	}
-	for i, at := range f.Alone.by {
-		if at.sensor == mu {
-			x, c, is := f.aloneEntry(i, k)
-			return at.weight * x, at.weight*at.weight*c - f.Noise, is
-		}
+	i, is := f.Alone.entries[mu]
+	if !is {
+		return 0, 0, false
 	}
-	return 0, 0, false
+	x, c, is := f.aloneEntry(i, k)
+	weight := f.Alone.by[i].weight
+	return weight * x, weight*weight*c - f.Noise, is
 }

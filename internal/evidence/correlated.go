@@ -59,8 +59,13 @@ func (f *Fit) missesSome() bool {
 // InOrder reports whether snapshots follow each other as lines of a scan do (see [Fit.Scanned]).
 func (r *Correlated) InOrder() bool { return r != nil && r.spectrum != nil }
 
-// aboveLaw reports whether the mean of all snapshots is above the law of the others.
-func (r *Correlated) aboveLaw() bool { return len(r.spectrum.terms)%2 == 1 }
+// variance is that of an entry of a turned snapshot.
+func (r *Correlated) variance(i, k int) float64 {
+	if r.spectrum != nil {
+		return math.Exp(r.spectrum.log(i, k))
+	}
+	return r.values[k] * r.Gamma[i]
+}
 
 // Worthwhile reports whether R is worth its parameters at what independent snapshots were found to be. Of field problems of which a sparse prior is likelier than independent Gaussian signals, snapshots that have nothing in common
 // have a rise of -10 to -230, and those that follow a covariance 7 to 90.
@@ -112,10 +117,7 @@ func (f *Fit) turn() {
 		zeros := false
 		for i, gamma := range r.Gamma {
 			zeros = zeros || (gamma > 0) != (a.Gamma[i] > 0)
-			a.Gamma[i] = r.values[k] * gamma
-			if r.spectrum != nil {
-				a.Gamma[i] = math.Exp(r.spectrum.log(i, k))
-			}
+			a.Gamma[i] = r.variance(i, k)
 		}
 		if zeros {
 			f.activate(a)

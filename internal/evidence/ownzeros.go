@@ -24,7 +24,7 @@ const (
 	// firstStrength is κ before it is learned. Cameras end at the same answers from 2 to 30.
 	firstStrength = 10
 
-	// strengthSteps is how many steps of κ are taken in each step of sites. It stays between these: below, an entry is there in all snapshots or in none, and above all have the same probability.
+	// strengthSteps is how many steps of κ are taken in each step of sites. κ stays between these: below, an entry is there in all snapshots or in none, and above all have the same probability.
 	strengthSteps                  = 20
 	leastStrength, largestStrength = 1e-2, 1e6
 )
@@ -44,6 +44,13 @@ func (o *ownZeros) clone() *ownZeros {
 	return &ownZeros{strength: o.strength, r: slices.Clone(o.r), sums: slices.Clone(o.sums), counts: slices.Clone(o.counts)}
 }
 
+// keep keeps the responsibility of zero of an entry in a snapshot.
+func (o *ownZeros) keep(i, k int, r float64) {
+	if o != nil {
+		o.r[o.at(i, k)] = r
+	}
+}
+
 // of is the probability of zero of an entry in a snapshot, where w is that of all.
 func (o *ownZeros) of(i, k int, w float64) float64 {
 	sum, count := o.sums[i], o.counts[i]
@@ -61,14 +68,20 @@ func (o *ownZeros) at(i, k int) int { return i*(len(o.r)/len(o.sums)) + k }
 //
 // of zeros and others j and their numbers n_ij.
 func (o *ownZeros) learn(w float64) {
+	if o == nil {
+		return
+	}
 	o.add()
+	psi := mathext.Digamma
 	for range strengthSteps {
-		above, below, psi := 0.0, 0.0, mathext.Digamma
+		above, below := 0.0, 0.0
+		before := [2]float64{psi(o.strength * w), psi(o.strength * (1 - w))}
+		all := psi(o.strength)
 		for i, n := range o.counts {
-			for _, part := range o.parts(i, w) {
-				above += part.w * (psi(o.strength*part.w+part.n) - psi(o.strength*part.w))
+			for j, part := range o.parts(i, w) {
+				above += part.w * (psi(o.strength*part.w+part.n) - before[j])
 			}
-			below += psi(o.strength+n) - psi(o.strength)
+			below += psi(o.strength+n) - all
 		}
 		if !(above > 0 && below > 0) {
 			return
@@ -100,6 +113,9 @@ func (o *ownZeros) parts(i int, w float64) [2]outcomes {
 
 // evidence is the logarithm of the likelihood of which entries are zero, Σ_i log Γ(κ)/Γ(κ+n_i) Π_j Γ(κw_j+n_ij)/Γ(κw_j), where w is the probability for all.
 func (o *ownZeros) evidence(w float64) (total float64) {
+	if o == nil {
+		return 0
+	}
 	for i, n := range o.counts {
 		total += logGamma(o.strength) - logGamma(o.strength+n)
 		for _, part := range o.parts(i, w) {

@@ -205,8 +205,8 @@ func (f *Fit) again(ctx context.Context, y *mat.Dense) (*Fit, error) {
 	if _, err := fit.Learn(ctx, halfSteps); err != nil {
 		return nil, err
 	}
+	scanned := f.Correlated.InOrder()
 	for _, places := range []bool{false, true} {
-		scanned := f.Correlated.InOrder()
 		if scanned && !places || f.Sizes != nil && f.Sizes.Places != places || f.Sparse != nil && !f.Sparse.Scaled() { // entries as they are have no sizes to begin with
 			continue
 		}
@@ -221,16 +221,17 @@ func (f *Fit) again(ctx context.Context, y *mat.Dense) (*Fit, error) {
 			fit = sized
 		}
 	}
-	if f.Correlated != nil {
-		turned := fit.Correlate()
-		if f.Correlated.InOrder() {
-			turned = fit.Scanned(f.Correlated.aboveLaw())
-		}
-		if turned != nil {
-			fit = turned
-			if _, err := fit.Learn(ctx, halfSteps); err != nil {
-				return nil, err
-			}
+	var turned *Fit
+	switch {
+	case scanned:
+		turned = fit.Scanned(f.Correlated.spectrum.above)
+	case f.Correlated != nil:
+		turned = fit.Correlate()
+	}
+	if turned != nil {
+		fit = turned
+		if _, err := fit.Learn(ctx, halfSteps); err != nil {
+			return nil, err
 		}
 	}
 	switch {

@@ -221,16 +221,12 @@ func (f *Fit) stepSites(step int) (risen float64, err error) {
 	next, part := f.newMoments(), siteStep*damps/max(damps, float64(f.Sparse.steps))
 	f.eachCavity(func(i, k int, lambda, c float64) {
 		mean, variance := next.addOf(i, k, lambda, c)
-		if zeros := f.Sparse.zeros; zeros != nil {
-			zeros.r[zeros.at(i, k)] = next.r[0]
-		}
+		f.Sparse.zeros.keep(i, k, next.r[0])
 		f.Sparse.moveSite(&f.Families[k].Gamma[i], i, k, mean, variance, c, part)
 	})
 	if step > slabsStayFor {
 		next.adopt(f.Sparse, f.meanSquare())
-		if f.Sparse.zeros != nil {
-			f.Sparse.zeros.learn(f.Sparse.Weight[0])
-		}
+		f.Sparse.zeros.learn(f.Sparse.Weight[0])
 	}
 	was, open := mat.DenseCopyOf(f.X), mat.Sum(f.C)
 	if err := f.Solve(); err != nil {
@@ -506,10 +502,7 @@ func (f *Fit) evidenceOfSites() (total float64) {
 		v, off := c+f.Families[k].Gamma[i], lambda-f.Sparse.location.At(i, k)
 		total += m.evidence + 0.5*math.Log(2*math.Pi*v) + 0.5*off*off/v - m.logOfZeros()
 	})
-	if f.Sparse.zeros != nil {
-		total += f.Sparse.zeros.evidence(f.Sparse.Weight[0])
-	}
-	return total
+	return total + f.Sparse.zeros.evidence(f.Sparse.Weight[0])
 }
 
 // logOfZeros is what an entry's own probability of zero has in its evidence, in whose place that of all snapshots is counted.

@@ -18,6 +18,7 @@ type spectrum struct {
 	terms   [][2]int    // j and l of each
 	along   [][]float64 // r, N each
 	across  [][]float64 // t, P each
+	above   bool        // whether there is a c_0
 	careful bool        // the last step was taken back
 }
 
@@ -32,7 +33,7 @@ func (f *Fit) Scanned(above bool) *Fit {
 	next.inherit(f)
 	next.common = -1
 	r := newCorrelated(f.shared(), p)
-	law := &spectrum{along: f.Sizes.regressors, across: [][]float64{make([]float64, p), make([]float64, p), make([]float64, p)}}
+	law := &spectrum{above: above, along: f.Sizes.regressors, across: [][]float64{make([]float64, p), make([]float64, p), make([]float64, p)}}
 	law.across[2][0] = 1
 	for k := range p {
 		r.values[k], law.across[0][k], law.across[1][k] = 1, 1, math.Log1p(float64(k))
@@ -61,17 +62,16 @@ func cosine(j, k, p int) float64 {
 	return size * math.Cos(math.Pi*(float64(j)+0.5)*float64(k)/float64(p))
 }
 
-// at sets r_j(i) t_l(k) of all coefficients.
-func (s *spectrum) at(to []float64, i, k int) {
-	for j, term := range s.terms {
-		to[j] = s.along[term[0]][i] * s.across[term[1]][k]
-	}
+// at is r_j(i) t_l(k) of a coefficient.
+func (s *spectrum) at(coefficient, i, k int) float64 {
+	term := s.terms[coefficient]
+	return s.along[term[0]][i] * s.across[term[1]][k]
 }
 
 // log is log Γ_ik.
 func (s *spectrum) log(i, k int) (log float64) {
-	for j, term := range s.terms {
-		log += s.law[j] * s.along[term[0]][i] * s.across[term[1]][k]
+	for j, c := range s.law {
+		log += c * s.at(j, i, k)
 	}
 	return log
 }
@@ -90,7 +90,9 @@ func (f *Fit) stepSpectrum() {
 		for i := range n {
 			for k := range p {
 				if f.seen[i] {
-					s.at(at.RawVector().Data, i, k)
+					for j := range count {
+						at.SetVec(j, s.at(j, i, k))
+					}
 					visit(i, k)
 				}
 			}
