@@ -1,9 +1,11 @@
 package operator
 
 import (
+	"errors"
 	"math"
 	"math/cmplx"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -218,6 +220,20 @@ func TestRealOf(t *testing.T) {
 				t.Fatalf("entry %d is %g, want %g", i, pair[0][i], want)
 			}
 		}
+	}
+	linear, err := NewLinear(RealOf(w), p, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, both := linear.(*wholes); both {
+		t.Error("each of its products takes both of the complex matrix")
+	}
+	g, z3, r3 := make([]float64, 2*m*p), make([]float64, 2*m*p), make([]float64, p*2*n)
+	for j := range g {
+		g[j] = math.Sin(float64(j))
+	}
+	if err := errors.Join(linear.Forward(z3, x), linear.Backward(r3, g)); err != nil || !slices.Equal(z3, z) || !slices.Equal(r3, r) {
+		t.Errorf("products one at a time are others than those of a sweep (%v)", err)
 	}
 	largest, smallest, err := Spectrum(RealOf(w), 1)
 	largest2, smallest2, err2 := Spectrum(dense, 1)

@@ -37,9 +37,9 @@ func (a asReal) NewSweep(p, q, threads int) (Sweep, error) {
 		return nil, err
 	}
 	s := realSweep{sweep: sweep, p: p, q: q}
-	if halves, ok := sweep.(Halves); ok && q == 0 {
+	if linear := linearOf(sweep); linear != nil && q == 0 {
 		columns := 4 * p * a.w.m // two for each of twice the rows
-		return &realHalves{realSweep: s, halves: halves, z: make([]float64, columns), g: make([]float64, columns)}, nil
+		return &realHalves{realSweep: s, rows: linear, z: make([]float64, columns), g: make([]float64, columns)}, nil
 	}
 	return &s, nil
 }
@@ -47,13 +47,13 @@ func (a asReal) NewSweep(p, q, threads int) (Sweep, error) {
 // realHalves is a realSweep over rows of which the products can be had one by one.
 type realHalves struct {
 	realSweep
-	halves Halves
-	z, g   []float64 // 2M×2p
+	rows Linear
+	z, g []float64 // 2M×2p
 }
 
 // Forward implements [Linear].
 func (s *realHalves) Forward(z, x []float64) error {
-	if err := s.halves.Forward(s.z, nil, x, nil); err != nil {
+	if err := s.rows.Forward(s.z, x); err != nil {
 		return err
 	}
 	combinePairs(z, s.z, s.p)
@@ -63,7 +63,7 @@ func (s *realHalves) Forward(z, x []float64) error {
 // Backward implements [Linear].
 func (s *realHalves) Backward(r, g []float64) error {
 	dividePairs(s.g, g, s.p)
-	return s.halves.Backward(r, nil, s.g, nil)
+	return s.rows.Backward(r, s.g)
 }
 
 // realSweep is a sweep over the rows of a Complex, of which each gives one part of both parts of z.

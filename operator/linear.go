@@ -20,14 +20,22 @@ func NewLinear(w Operator, p, threads int) (Linear, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch s := sweep.(type) {
-	case Linear:
-		return s, nil
-	case Halves:
-		return linearHalves{s}, nil
+	if linear := linearOf(sweep); linear != nil {
+		return linear, nil
 	}
 	_, n := w.Dims()
 	return &wholes{sweep: sweep, p: p, unused: make([]float64, p*n)}, nil
+}
+
+// linearOf is the products of a sweep without quadratic columns one at a time; nil where it always does both.
+func linearOf(sweep Sweep) Linear {
+	switch s := sweep.(type) {
+	case Linear:
+		return s
+	case Halves:
+		return linearHalves{s}
+	}
+	return nil
 }
 
 // linearHalves are [Halves] without quadratic columns.
