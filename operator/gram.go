@@ -7,6 +7,7 @@ import (
 	"math"
 	"sync"
 
+	"github.com/calamp/calamp/internal/dense"
 	"github.com/calamp/calamp/internal/tridiagonal"
 )
 
@@ -107,11 +108,38 @@ func Remember(w Operator, g *Gram, made func(*Gram)) bool {
 }
 
 func gramOf(ctx context.Context, w Operator, threads int) (*Gram, error) {
-	m, _ := w.Dims()
 	k, norms, err := gramProducts(ctx, w, threads)
 	if err != nil {
 		return nil, err
 	}
+	return Decompose(ctx, k, norms, threads)
+}
+
+// Products are W̃W̃ᵀ, M×M.
+func (g *Gram) Products(threads int) dense.Matrix {
+	m := len(g.Norms)
+	q, turned, k := dense.New(m, m), dense.New(m, m), dense.New(m, m)
+	for mu := range m {
+		row, to := q.Row(mu), turned.Row(mu) // Q, and QT
+		_ = g.Rotation.RowInto(row, mu)      // in memory: it does not fail
+		for i, d := range g.Diagonal {
+			to[i] = row[i] * d
+			if i > 0 {
+				to[i] += row[i-1] * g.Off[i-1]
+			}
+			if i+1 < m {
+				to[i] += row[i+1] * g.Off[i]
+			}
+		}
+	}
+	dense.AddProduct(k, 1, turned, q.T(), dense.Lower, threads)
+	dense.Mirror(k)
+	return k
+}
+
+// Decompose decomposes k, the products of rows of norm 1, which it overwrites; norms are those that the rows had.
+func Decompose(ctx context.Context, k, norms []float64, threads int) (*Gram, error) {
+	m := len(norms)
 	t, err := tridiagonal.Reduce(ctx, m, k, threads)
 	if err != nil {
 		return nil, err

@@ -57,12 +57,17 @@ func newLMMSE(w operator.Operator, p, threads int) *lmmse {
 	for _, v := range []*[]float64{&l.gamma, &l.tau, &l.missed, &l.moved, &l.quadratics, &l.counted, &l.left, &l.free, &l.logDet} {
 		*v = make([]float64, p)
 	}
-	for _, v := range []*[]float64{&l.q, &l.weight, &l.z, &l.h, &l.work} {
-		*v = make([]float64, l.m*p)
-	}
+	l.makeReadings()
 	l.r = make([]float64, l.n*p)
 	l.change = l.r
 	return l
+}
+
+// makeReadings makes what is of M×P.
+func (l *lmmse) makeReadings() {
+	for _, v := range []*[]float64{&l.q, &l.weight, &l.z, &l.h, &l.work} {
+		*v = make([]float64, l.m*l.p)
+	}
 }
 
 func (l *lmmse) common() *lmmse { return l }
@@ -100,6 +105,7 @@ type decomposed struct {
 	turned []float64 // P×M, Qᵀe, then (γ+τT)⁻¹Qᵀe
 	pivots []float64 // P×M, of γ+τT
 	shift  []float64 // M×P, -t
+	absent leftOut
 
 	signal func(k int)
 }
@@ -122,7 +128,7 @@ func newDecomposed(l *lmmse) *decomposed {
 
 // prepare implements [linearHalf]: W is decomposed.
 func (l *decomposed) prepare(ctx context.Context) (err error) {
-	if l.gram != nil {
+	if l.absent.ctx = ctx; l.gram != nil {
 		return nil
 	}
 	if l.gram, err = operator.GramOf(ctx, l.w, l.threads); err != nil {
@@ -132,11 +138,16 @@ func (l *decomposed) prepare(ctx context.Context) (err error) {
 	if l.products, err = operator.NewLinear(l.w, l.p, l.threads); err != nil {
 		return err
 	}
+	return l.rotates()
+}
+
+// rotates prepares products with Q.
+func (l *decomposed) rotates() (err error) {
 	l.rotate, err = operator.NewLinear(l.gram.Rotation, l.p, l.threads)
 	return err
 }
 
-func (l *decomposed) begin() {}
+func (l *decomposed) begin() { l.absent.forget() }
 
 func (l *decomposed) uncertainty() float64 { return 0 }
 
@@ -150,6 +161,11 @@ func (l *decomposed) singular() (values []float64) {
 
 // solve implements [linearHalf].
 func (l *decomposed) solve() error {
+	if others, err := l.absent.others(l); err != nil {
+		return err
+	} else if others != nil {
+		return others.solve()
+	}
 	if err := l.forward(l.z, l.r); err != nil {
 		return err
 	}

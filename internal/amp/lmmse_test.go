@@ -72,6 +72,61 @@ func TestLinearHalf(t *testing.T) {
 }
 
 // TestLinearHalfOrthogonal: rows of a transform, of which some do not count.
+// TestLinearHalfOfOtherRows leaves rows out of all signals: a few for long, which are equations at first, and then most of them.
+func TestLinearHalfOfOtherRows(t *testing.T) {
+	for _, c := range []struct{ m, n int }{{16, 24}, {24, 16}} {
+		for _, weights := range [][]float64{nil, {0}, {0, 0.3}} {
+			rng := rand.New(rand.NewPCG(uint64(c.m), 1))
+			w := mat.NewDense(c.m, c.n, nil)
+			for j := range w.RawMatrix().Data {
+				w.RawMatrix().Data[j] = rng.NormFloat64()
+			}
+			op, err := operator.NewDense(c.m, c.n, w.RawMatrix().Data)
+			if err != nil {
+				t.Fatal(err)
+			}
+			l := newDecomposed(newLMMSE(op, 2, 1))
+			if err := l.prepare(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			for mu, norm := range l.norms {
+				for i := range c.n {
+					w.Set(mu, i, w.At(mu, i)/norm)
+				}
+			}
+			solved := func(rows int, equations bool) {
+				t.Helper()
+				r := believe(l.lmmse, weights, rng)
+				for mu := range rows {
+					l.weight[2*(2*mu)], l.weight[2*(2*mu)+1] = 0, 0
+				}
+				if err := l.solve(); err != nil {
+					t.Fatal(err)
+				}
+				if (l.absent.made == nil) != equations {
+					t.Errorf("%d×%d, %v: %d rows are left out; as equations: %v, want %v", c.m, c.n, weights, rows, !equations, equations)
+				}
+				for k := range 2 {
+					compareLinear(t, w, l.lmmse, r, k, 1e-10)
+				}
+			}
+			solved(2, true)
+			for range 200 { // which take as long as a decomposition
+				believe(l.lmmse, weights, rng)
+				l.weight[0], l.weight[1], l.weight[4], l.weight[5] = 0, 0, 0, 0
+				if err := l.solve(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			solved(2, false)
+			solved(3, true)
+			solved(c.m/2, false)
+			solved(c.m/2, false)
+			solved(0, true)
+		}
+	}
+}
+
 func TestLinearHalfOrthogonal(t *testing.T) {
 	op, err := operator.NewHadamard(operator.Rows{N: 16, Rows: []int{3, 1, 15, 4, 8, 9, 2, 12, 6, 0, 5, 13}})
 	if err != nil {
