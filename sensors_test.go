@@ -467,3 +467,61 @@ func TestSharedSensorsOfWrongRowsWithOffsets(t *testing.T) {
 		t.Errorf("%v, %s, %v", res.Status, res.Reason, res.Warnings)
 	}
 }
+
+// Gaussian signals have nothing that was never found, and the joint density of gains and signals knows what all signals leave open together: information on gains is not divided by anything more. Here most of
+// the power is in one entry of all signals, as the brightness of images is.
+func TestErrorBarsBehindGaussianSignals(t *testing.T) {
+	const sensors, rows, n, count, seeds = 80, 3, 300, 16, 4
+	bright, err := prior.ByGroup(append([]int{0}, slices.Repeat([]int{1}, n-1)...), []prior.GaussBernoulli{prior.Gaussian(0, 5000), prior.Gaussian(0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	squares := 0.0
+	for seed := range uint64(seeds) {
+		rng := rand.New(rand.NewPCG(seed, 41))
+		w, x := mat.NewDense(sensors*rows, n, nil), mat.NewDense(n, count, nil)
+		for _, of := range []*mat.Dense{w, x} {
+			for j := range of.RawMatrix().Data {
+				of.RawMatrix().Data[j] = rng.NormFloat64()
+			}
+		}
+		for k := range count {
+			x.Set(0, k, 70+20*rng.NormFloat64())
+		}
+		var y mat.Dense
+		y.Mul(w, x)
+		s, ids := make([]float64, sensors), make([]int, sensors*rows)
+		for mu := range s {
+			s[mu] = math.Exp(0.1 * rng.NormFloat64())
+		}
+		for row := range ids {
+			ids[row] = row % sensors
+			for k := range count {
+				y.Set(row, k, (y.At(row, k)+0.1*rng.NormFloat64())/s[ids[row]])
+			}
+		}
+		op, err := operator.NewDense(sensors*rows, n, w.RawMatrix().Data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := calamp.Solve(t.Context(), &calamp.Problem{
+			W: op, Y: &y, Sensors: ids, Prior: bright, Channel: channel.Gain{Prior: channel.LogNormalAbout(1, 0.1), NoiseVar: 0.01},
+		}, &calamp.Options{})
+		if err != nil || res.Status != calamp.Converged {
+			t.Fatalf("seed %d: %v (%v)", seed, res.Status, err)
+		}
+		if res.Plan.Has("widening") {
+			t.Error("information on gains is divided for what signals have in common")
+		}
+		product, power := 0.0, 0.0
+		for mu, v := range res.S {
+			product, power = product+v*s[mu]/res.SVar[mu], power+v*v/res.SVar[mu]
+		}
+		for mu, v := range res.S {
+			squares += math.Pow(v*product/power-s[mu], 2) / res.SVar[mu] / (seeds * sensors)
+		}
+	}
+	if rms := math.Sqrt(squares); rms < 0.8 || rms > 1.25 {
+		t.Errorf("errors of s are %.2f times as large as stated", rms)
+	}
+}

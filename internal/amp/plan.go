@@ -981,6 +981,8 @@ func (b *planner) widening() (on bool, why string, err error) {
 		return false, noCalibration, nil
 	case b.untouched() != "":
 		return false, b.untouched(), nil
+	case b.sharesBars() && alwaysGaussian(b.Model.Prior):
+		return false, "not needed: signals are Gaussian, and joint error bars know what they have in common", nil
 	}
 	return true, "", nil
 }
