@@ -180,7 +180,7 @@ func (t *try) takeBlame() {
 	}
 	from := t.blamed.res
 	t.res.Warnings = slices.DeleteFunc(t.res.Warnings, func(w Warning) bool { return w.Code == SilentSensor })
-	t.res.Outlier = from.Outlier
+	t.res.addOutliers(from)
 	if len(from.BrokenSensors) > 0 {
 		t.res.FaultRate = max(t.res.FaultRate, from.FaultRate)
 		t.res.addBroken(from)
@@ -189,10 +189,21 @@ func (t *try) takeBlame() {
 		t.res.Warnings = append(t.res.Warnings, Warning{Code: WarningCode(w.Code), Message: w.Message, Sensors: w.Sensors})
 	}
 	for _, w := range from.Warnings {
-		if w.Code == OutlyingReadings && from.Outlier != nil {
+		if w.Code == OutlyingReadings && from.Outlier != nil && !t.res.warns(OutlyingReadings) {
 			t.res.Warnings = append(t.res.Warnings, w)
 		}
 	}
+}
+
+// addOutliers adds the readings that were left out before.
+func (r *Result) addOutliers(from *Result) {
+	if r.Outlier == nil || from.Outlier == nil {
+		if from.Outlier != nil {
+			r.Outlier = from.Outlier
+		}
+		return
+	}
+	r.Outlier.Apply(func(mu, k int, v float64) float64 { return max(v, from.Outlier.At(mu, k)) }, r.Outlier)
 }
 
 // addBroken adds the sensors that were left out before.

@@ -237,11 +237,11 @@ func (t *tries) goOn(first *try, further func(*try) *try) (*try, error) {
 	if alternates(first) {
 		return nil, t.alternate(first)
 	}
-	if first.settled() && !((first.unexplained() || t.joined) && integrable(first)) || first.res.oneScene && first.answers() || first.opt.Algorithm != solver.AutoAlgorithm || tooLong(first) {
+	if first.settled() && !((first.unexplained() || t.joined || first.blamesWrongly()) && integrable(first)) || first.res.oneScene && first.answers() || first.opt.Algorithm != solver.AutoAlgorithm || tooLong(first) {
 		return first, nil
 	}
-	if first.settled() && t.joined {
-		return t.likelierThanJoined(first)
+	if first.settled() && (t.joined || !first.unexplained()) {
+		return t.orLikelier(first)
 	}
 	rungs, free := []func(*try) *try{t.integrated, t.withoutBlamed, further, withoutFaults, t.otherAlgorithm}, hasFreePhases(first)
 	if channel.ColumnsOf(first.problem.Channel) > 1 {
@@ -310,10 +310,19 @@ func (t *tries) together(first *try) error {
 	return nil
 }
 
-// likelierThanJoined integrates signals out after an answer as signals that belong together, which is the answer where these are not likelier: independent ones had come to none.
-func (t *tries) likelierThanJoined(first *try) (*try, error) {
+// blamesWrongly reports whether message passing left out sensors or readings behind a W that is unlike the one it is exact for: it may be wrong in what it left out, and in the others.
+func (t *try) blamesWrongly() bool {
+	return len(t.res.BrokenSensors)+len(t.res.OutlyingReadings()) > 0 && channel.ColumnsOf(t.problem.Channel) == 1 && again(t) && !amp.LikeIndependent(t.problem.W)
+}
+
+// orLikelier is an answer, or signals integrated out where these are one that is likelier: independent signals had come to no answer where they belong together, and see
+// [try.blamesWrongly].
+func (t *tries) orLikelier(first *try) (*try, error) {
 	if again := t.integrated(first); again != nil {
 		if err := t.run(again); err != nil {
+			return nil, err
+		}
+		if found, err := t.withOffsets(first); found || err != nil {
 			return nil, err
 		}
 		if again.res != nil && again.settled() && again.score() > first.score() {
@@ -442,10 +451,10 @@ func plain(a *try) (*Problem, Options) {
 	return &p, opt
 }
 
-// integrating is the plain problem with signals integrated out, which finds sensors that read a level of their own by itself. Its steps are those of up to ten fits, each of which comes to an end.
+// integrating is the plain problem with signals integrated out, which finds sensors that read a level of their own, and outliers, by itself. Its steps are those of up to ten fits, each of which comes to an end.
 func integrating(a *try) (*Problem, Options) {
 	p, opt := plain(a)
-	p.Channel = a.problem.Channel
+	p.Channel, opt.Outliers = a.problem.Channel, a.opt.Outliers
 	opt.Algorithm, opt.MaxIter = solver.Evidence, a.opt.MaxIter
 	return p, opt
 }
@@ -606,7 +615,9 @@ func (t *tries) integrated(first *try) *try {
 	}
 	t.sites = true
 	p, opt := integrating(first)
-	opt.untilOffsets = true
+	if opt.untilOffsets = true; !first.blamesMany() {
+		opt.outlying = first.res.OutlyingReadings()
+	}
 	return &try{name: evidenceOf(p), problem: p, opt: opt}
 }
 
@@ -637,6 +648,9 @@ func (t *try) mayHaveOffsets() bool { return t.res != nil && t.res.offsetScore >
 // withOffsets goes on with sensors that have offsets, where the evidence asks for them, and reports whether these are likelier than none.
 func (t *tries) withOffsets(first *try) (likelier bool, err error) {
 	without := t.likeliest()
+	if i := slices.IndexFunc(t.done, (*try).mayHaveOffsets); i >= 0 && !without.integrated() { // which alone says so
+		without = t.done[i]
+	}
 	if t.offsets || !without.trusted() && !without.res.cut || !without.mayHaveOffsets() || !without.res.cut && !again(first) {
 		return false, nil
 	}
@@ -837,7 +851,12 @@ func (t *try) score() float64 {
 	}
 	left, problem := t.res.OutlyingReadings(), t.problem
 	if t.blamed != nil {
-		left, problem = t.blamed.leftOut(), t.blamed.problem
+		problem = t.blamed.problem
+		for _, at := range t.blamed.leftOut() {
+			if !slices.Contains(left, at) {
+				left = append(left, at)
+			}
+		}
 	}
 	if len(left) == 0 {
 		return score

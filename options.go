@@ -77,8 +77,9 @@ type Options struct {
 	from *Result // where a run begins; nil for the prior
 	draw uint64  // of the start where phases are free; see [amp.Problem.StartDraw]
 
-	untilOffsets bool // see [amp.Problem.UntilOffsets]
-	searches     bool // see [amp.Problem.Searches]
+	untilOffsets bool     // see [amp.Problem.UntilOffsets]
+	outlying     [][2]int // readings that are left out at first, where signals are integrated out
+	searches     bool     // see [amp.Problem.Searches]
 	mix          bool
 	jointFound   bool // see [amp.Problem.JointFound]
 

@@ -142,7 +142,7 @@ func newRun(p *Problem, opt *Options) (*run, error) {
 	r.solver, r.plan, r.rounding, err = amp.NewSolver(amp.Problem{
 		W: w, Spread: opt.SensorSpread, Model: amp.Model{Prior: p.Prior, Channel: p.Channel}, P: signals, Y: r.readings.y, Shared: p.rows.shared(p.given),
 		Noise: p.NoiseVar, LearnNoise: opt.Learn.Noise, LearnSensorNoise: opt.Learn.SensorNoise, LearnCalibration: opt.Learn.Range, LearnOffsets: opt.Learn.Offset, LearnPhases: opt.Learn.Phases,
-		Outliers: opt.Outliers.Look, OutlierRate: opt.Outliers.Rate, Beyond: r.readings.beyond, Start: opt.start(), StartDraw: opt.draw, UntilOffsets: opt.untilOffsets, Searches: opt.searches, Mix: opt.mix, Joint: opt.joint(own), JointFound: opt.jointFound,
+		Outliers: opt.Outliers.Look, OutlierRate: opt.Outliers.Rate, Outlying: opt.outlying, Beyond: r.readings.beyond, Start: opt.start(), StartDraw: opt.draw, UntilOffsets: opt.untilOffsets, Searches: opt.searches, Mix: opt.mix, Joint: opt.joint(own), JointFound: opt.jointFound,
 		MatrixError: opt.MatrixError, LearnMatrixError: opt.Learn.MatrixError,
 		Watch: &recorder{run: r}, WatchFor: "the trace is kept",
 	}, opt.Settings)

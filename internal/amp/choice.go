@@ -205,6 +205,15 @@ func likeIndependentEntries(s operator.Structure) bool {
 	return s.Spread >= 1-likeIndependent && s.Spread <= 1+likeIndependent
 }
 
+// LikeIndependent reports whether AMP is right for W, but for its means, by its singular values.
+func LikeIndependent(w operator.Operator) bool {
+	if centred, err := operator.RemoveMeans(w, 0); err == nil && centred != nil {
+		w = centred.Operator
+	}
+	structure, err := operator.StructureOf(operator.RealOf(w), Threads(0, 1))
+	return err == nil && likeIndependentEntries(structure)
+}
+
 // vectorPossible says what excludes vector AMP, if anything does.
 func (b *planner) vectorPossible() error {
 	switch {

@@ -40,6 +40,9 @@ type gaussian struct {
 	noise      float64       // as it was given; 0 where it is learned
 	offsetSD   float64       // the same of offsets
 	score      float64       // by how many standard deviations the evidence rises with offsets, where the model has none
+	looks      bool          // whether single readings may be left out
+	left       [][2]int      // those that message passing had left out, until they are asked
+	asRead     []float64     // M×P, the readings with those that were left out; nil where none were
 	asks       bool          // whether that ends it
 	cut        bool          // it has
 	work       float64       // multiplications of a step that takes them for each snapshot
@@ -136,9 +139,12 @@ func newGaussian(s *State, w operator.Matrix, b *planner) *gaussian {
 	if known := s.offsets(); known != nil && !b.LearnOffsets {
 		g.offsetSD = known.OffsetSD()
 	}
-	s.ScaleLearned, g.asks = true, b.UntilOffsets
+	s.ScaleLearned, g.asks, g.looks = true, b.UntilOffsets, b.Outliers && b.each() >= leastOutlying
 	g.work = float64(b.P) * b.stepWork()
 	g.sites = int(mostOfSites / g.work)
+	if g.looks {
+		g.left = b.Outlying
+	}
 	return g
 }
 
@@ -160,12 +166,12 @@ func (g *gaussian) prepare(ctx context.Context) error {
 	for mu, unit := range g.units {
 		floats.Scale(unit/g.middle, y.RawRowView(mu))
 	}
-	g.fit = evidence.New(w, y, false)
-	g.fit.GivenNoise = g.noise / (g.middle * g.middle)
+	fit := evidence.New(w, y, false)
+	fit.GivenNoise = g.noise / (g.middle * g.middle)
 	if g.Offsets() {
-		g.fit.WithOffsets(g.offsetSD)
+		fit.WithOffsets(g.offsetSD)
 	}
-	g.steps, g.tried, g.best, g.done, g.cut, g.common, g.mixed, g.flat, g.doubtful, g.unsmooth = 0, 0, nil, false, false, nil, nil, nil, nil, apart{}
+	g.fit, g.steps, g.tried, g.best, g.done, g.cut, g.common, g.mixed, g.flat, g.doubtful, g.unsmooth = fit, 0, 0, nil, false, false, nil, nil, nil, nil, apart{}
 	return nil
 }
 
@@ -301,7 +307,7 @@ func (g *gaussian) scanned(above bool) *evidence.Fit {
 // withLevels goes on without sensors that read a level of their own, where sensors may be broken, and reports whether there are any. It is asked again of what is left, of signals with free variances and of those with a column
 // in common: with a law, or sites, more would have to be found anew.
 func (g *gaussian) withLevels() bool {
-	if _, looks := g.model.Channel.(channel.Contaminated); !looks || g.fit != g.best || g.tried > 1 {
+	if !g.mayBeBroken() || g.fit != g.best || g.tried > 1 {
 		return false
 	}
 	left := g.best.WithLevels()
@@ -310,6 +316,12 @@ func (g *gaussian) withLevels() bool {
 	}
 	g.steps, g.fit = 0, left
 	return true
+}
+
+// mayBeBroken reports whether sensors may be.
+func (g *gaussian) mayBeBroken() bool {
+	_, looks := g.model.Channel.(channel.Contaminated)
+	return looks
 }
 
 // sparsely is a fit with a sparse prior, where time is left for one.
@@ -339,7 +351,7 @@ func (g *gaussian) choose() (done bool) {
 	if dense := g.common != nil && g.fit.Sparse != nil && !g.fit.Sparse.MostlyZero(); g.best == nil || !dense && g.fit.Likelier(g.best) {
 		g.best = g.fit
 	}
-	if g.withLevels() {
+	if g.withoutOutliers() || g.withLevels() || g.withoutLeft() {
 		return false
 	}
 	if g.asks && g.fit == g.best {
@@ -349,6 +361,34 @@ func (g *gaussian) choose() (done bool) {
 		}
 	}
 	return g.next()
+}
+
+// withoutOutliers goes on without single readings that a fit does not explain, of signals with free variances and of those with a column in common, and reports whether there are any.
+func (g *gaussian) withoutOutliers() bool {
+	if !g.looks || g.fit != g.best || g.tried > 1 {
+		return false
+	}
+	seen, others := g.fit.OutliersSeen(g.mayBeBroken())
+	if !others {
+		return false
+	}
+	common := g.fit == g.common
+	if g.steps, g.fit = 0, g.fit.LeavingOut(seen); common {
+		g.common = g.fit
+	}
+	return true
+}
+
+// withoutLeft goes on without the readings that message passing had left out, once, and reports whether there are any.
+func (g *gaussian) withoutLeft() bool {
+	if len(g.left) == 0 {
+		return false
+	}
+	left := g.best.WithoutReadings(g.left)
+	if g.left = nil; left != nil {
+		g.steps, g.fit = 0, left
+	}
+	return left != nil
 }
 
 // next goes on with the next fit, and reports whether there is none.
@@ -418,6 +458,13 @@ func (g *gaussian) takeSensors() {
 		f := g.model.Channel.(channel.Contaminated)
 		g.Adopt(Model{g.model.Prior, f.Learned(g.Broken, g.Y, g.Each)})
 	}
+	g.asRead = nil
+	if left := g.fit.Outliers; left != nil {
+		g.asRead = slices.Clone(g.Y)
+		for _, at := range left.At {
+			g.Y[at[0]*g.P+at[1]] = math.NaN()
+		}
+	}
 	for mu := range g.M {
 		g.S[mu], g.SVar[mu], g.LogZ[mu] = g.units[mu]*g.fit.S[mu], g.units[mu]*g.units[mu]*variances[mu], 0
 		g.takeOffset(mu)
@@ -438,6 +485,18 @@ func (g *gaussian) takeSensors() {
 			g.Omega[j], g.V[j] = g.S[mu]*g.Reading(j)-own/inverse, max(0, 1/inverse-noise)
 		}
 	}
+}
+
+// outlying is 1 for each reading (M×P) that was left out, and 0 for others; nil where none were.
+func (g *gaussian) outlying() []float64 {
+	if g.asRead == nil {
+		return nil
+	}
+	each := make([]float64, len(g.Y))
+	for _, at := range g.fit.Outliers.At {
+		each[at[0]*g.P+at[1]] = 1
+	}
+	return each
 }
 
 // statedScale is what a distribution of s that was given says of the common scale: gains have the mean that they are known to have.
@@ -619,6 +678,7 @@ func (g *gaussian) LogEvidence() float64 {
 	if err != nil {
 		return math.NaN()
 	}
+	value -= g.fit.OfOutliers()
 	for mu, unit := range g.units {
 		value += g.present(mu) * math.Log(unit/g.middle)
 	}

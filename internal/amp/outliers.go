@@ -398,6 +398,9 @@ func (p *outliers) Report(s *Solver) {
 // Outlying is the probability of each reading (M×P) to be an outlier; nil where that was not
 // looked at.
 func (s *Solver) Outlying() []float64 {
+	if g, is := s.Iteration.(*gaussian); is {
+		return g.outlying()
+	}
 	p, ok := PartOf[*outliers](s)
 	if !ok {
 		return nil
@@ -416,6 +419,9 @@ func (s *Solver) Outlying() []float64 {
 
 // AsRead are the readings (M×P), with those that were left out.
 func (s *Solver) AsRead() []float64 {
+	if g, is := s.Iteration.(*gaussian); is && g.asRead != nil {
+		return g.asRead
+	}
 	if p, ok := PartOf[*outliers](s); ok {
 		return p.y
 	}

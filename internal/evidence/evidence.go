@@ -51,6 +51,9 @@ type Fit struct {
 	// Levels are sensors that are left out; nil where none are.
 	Levels *Levels
 
+	// Outliers are single readings that are left out; nil where none are.
+	Outliers *Outliers
+
 	// Alone are sensors that alone see an entry; nil where there are none.
 	Alone *Alone
 

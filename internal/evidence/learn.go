@@ -28,7 +28,7 @@ const (
 	// of the evidence, a snapshot.
 	hardlyThere = 1e-6
 
-	// worthReadmitting is how much an entry must be worth to be given a variance again, and mostReadmissions how often that is asked.
+	// worthReadmitting is how much an entry must be worth to be given a variance again, or a reading to be left out or taken back, and mostReadmissions how often that is asked.
 	worthReadmitting = 1
 	mostReadmissions = 12
 
@@ -57,6 +57,9 @@ func (f *Fit) LogEvidence() (float64, error) {
 	value := f.Evidence - 0.5*floats.Sum(f.readings)*math.Log(2*math.Pi) - 0.5*dense.LogDet(f.curved) - f.costOfSmooth()
 	if f.Levels != nil {
 		value += f.Levels.evidence
+	}
+	if f.Outliers != nil {
+		value += f.Outliers.evidence - f.Outliers.cost
 	}
 	if f.Sparse != nil {
 		if !f.Sparse.settled {

@@ -65,22 +65,11 @@ func (f *Fit) WithLevels() *Fit {
 
 // oddsOfLevels is by how much the logarithm of the likelihood of a sensor's readings is larger for a level of its own than for what the others predict of it (M).
 func (f *Fit) oddsOfLevels() []float64 {
-	odds, misfits := make([]float64, len(f.S)), []float64(nil)
-	for mu := range odds {
-		if misfit := f.misfitOf(mu); !math.IsNaN(misfit) {
-			misfits = append(misfits, misfit)
-		}
-	}
-	if len(misfits) == 0 {
-		return odds
-	}
-	slices.Sort(misfits)
-	wider := max(1, stat.Quantile(0.5, stat.Empirical, misfits, nil)) // of all predictions
-	size := f.squareOfReadings()
+	odds, wider, size := make([]float64, len(f.S)), f.widerSnapshots(), f.squareOfReadings()
 	for mu := range odds {
 		odds[mu] = math.Inf(-1)
-		if f.readings[mu] > 1 && f.foreseen(mu) {
-			odds[mu] = f.evidenceOfLevel(mu, size) - f.evidenceOfGain(mu, wider)
+		if f.readings[mu] > 1 && f.isForeseen(mu) {
+			odds[mu] = f.evidenceOfLevel(mu, size) - f.evidenceOfGain(f.foreseenOf(mu, wider))
 		}
 	}
 	return odds
@@ -89,8 +78,8 @@ func (f *Fit) oddsOfLevels() []float64 {
 // leastForeseen is the part of the variance of z, as it is before any reading, which the other sensors must tell.
 const leastForeseen = 0.5
 
-// foreseen reports whether the other sensors say what one reads. Of one that alone sees an entry they say nothing: the mean of scenes, which the first row of a Hadamard matrix sees, may well be the same in all of them.
-func (f *Fit) foreseen(mu int) bool {
+// isForeseen reports whether the other sensors say what one reads. Of one that alone sees an entry they say nothing: the mean of scenes, which the first row of a Hadamard matrix sees, may well be the same in all of them.
+func (f *Fit) isForeseen(mu int) bool {
 	before, left, count := 0.0, 0.0, 0.0
 	for i, gamma := range f.shared() {
 		before += gamma * f.w.At(mu, i) * f.w.At(mu, i)
@@ -103,38 +92,45 @@ func (f *Fit) foreseen(mu int) bool {
 	return left < (1-leastForeseen)*before*count
 }
 
-// misfitOf is the mean square of what a sensor reads beside the others' predictions, in their variances.
-func (f *Fit) misfitOf(mu int) float64 {
-	total, count := 0.0, 0.0
-	for k := range f.X.RawMatrix().Cols {
+// foreseen is a reading, and what the others of its snapshot predict of s y: its mean, and its variance, which is 0 where they predict nothing.
+type foreseen struct {
+	y, mean, variance float64
+	out               bool // it is left out
+}
+
+// foreseenOf are the readings of a sensor (P), with the variances of each snapshot so many times as large.
+func (f *Fit) foreseenOf(mu int, wider []float64) []foreseen {
+	list := make([]foreseen, f.X.RawMatrix().Cols)
+	for k := range list {
 		if own, inverse := f.Predicted(mu, k); inverse > 0 {
-			total, count = total+own*own/inverse, count+1
+			y := f.y.At(mu, k)
+			list[k] = foreseen{y: y, mean: f.S[mu]*y - own/inverse, variance: wider[k] / inverse}
 		}
 	}
-	return total / count
+	return list
 }
 
 // evidenceOfGain is the logarithm of the likelihood of a sensor's readings if the others predict s y_k to m_k with variances v_k: Π_k s N(s y_k; m_k, v_k), with s integrated out to second order.
-func (f *Fit) evidenceOfGain(mu int, wider float64) (log float64) {
+func (f *Fit) evidenceOfGain(list []foreseen) (log float64) {
 	spread := f.Spread
 	if spread == 0 {
 		spread = FirstSpread
 	}
 	n, a, b, c := 0.0, 1/(spread*spread), 1/(spread*spread), 1/(spread*spread) // -½(as² - 2bs + c) + n log s
 	log = -math.Log(spread)
-	for k := range f.X.RawMatrix().Cols {
-		own, inverse := f.Predicted(mu, k)
-		if !(inverse > 0) {
+	for _, r := range list {
+		if r.out || r.variance == 0 {
 			continue
 		}
-		y := f.y.At(mu, k)
-		mean, weight := f.S[mu]*y-own/inverse, inverse/wider
 		n++
-		a, b, c = a+weight*y*y, b+weight*y*mean, c+weight*mean*mean
-		log += 0.5 * math.Log(weight/(2*math.Pi))
+		a, b, c = a+r.y*r.y/r.variance, b+r.y*r.mean/r.variance, c+r.mean*r.mean/r.variance
+		log -= 0.5 * math.Log(2*math.Pi*r.variance)
 	}
 	s := (b + math.Sqrt(b*b+4*a*n)) / (2 * a)
-	return log + n*math.Log(s) - 0.5*(a*s*s-2*b*s+c) - 0.5*math.Log(a+n/(s*s))
+	if n > 0 {
+		log += n * math.Log(s)
+	}
+	return log - 0.5*(a*s*s-2*b*s+c) - 0.5*math.Log(a+n/(s*s))
 }
 
 // evidenceOfLevel is the logarithm of the likelihood of a sensor's readings as n normal numbers, with their mean integrated out over one of the size of all readings (their mean square), and the logarithm of their variance over logRange:
