@@ -237,7 +237,7 @@ func (t *tries) goOn(first *try, further func(*try) *try) (*try, error) {
 	if alternates(first) {
 		return nil, t.alternate(first)
 	}
-	if first.settled() && !((first.unexplained() || t.joined || first.blamesWrongly()) && integrable(first)) || first.res.oneScene && first.answers() || first.opt.Algorithm != solver.AutoAlgorithm || tooLong(first) {
+	if first.settled() && !((first.unexplained() || t.joined || first.mayBeWrong()) && integrable(first)) || first.res.oneScene && first.answers() || first.opt.Algorithm != solver.AutoAlgorithm || tooLong(first) {
 		return first, nil
 	}
 	if first.settled() && (t.joined || !first.unexplained()) {
@@ -310,13 +310,17 @@ func (t *tries) together(first *try) error {
 	return nil
 }
 
-// blamesWrongly reports whether message passing left out sensors or readings behind a W that is unlike the one it is exact for: it may be wrong in what it left out, and in the others.
-func (t *try) blamesWrongly() bool {
-	return len(t.res.BrokenSensors)+len(t.res.OutlyingReadings()) > 0 && channel.ColumnsOf(t.problem.Channel) == 1 && again(t) && !amp.LikeIndependent(t.problem.W)
+// mayBeWrong reports whether an answer by message passing is not to be trusted by itself, or leaves out sensors or readings behind a W that is unlike the one it is exact for: then it may be wrong in these, and in the others. Of the field problems
+// a coded aperture with offsets had lost two sensors and three readings, and was off by 4.5 times what is possible; behind a ring blur with spikes gains were off by .12, with a quarter within their intervals.
+func (t *try) mayBeWrong() bool {
+	if channel.ColumnsOf(t.problem.Channel) > 1 {
+		return false
+	}
+	leavesOut := len(t.res.BrokenSensors)+len(t.res.OutlyingReadings()) > 0
+	return t.res.Untrusted() != nil || leavesOut && again(t) && !amp.LikeIndependent(t.problem.W)
 }
 
-// orLikelier is an answer, or signals integrated out where these are one that is likelier: independent signals had come to no answer where they belong together, and see
-// [try.blamesWrongly].
+// orLikelier is an answer, or signals integrated out where these are one that is likelier: independent signals had come to no answer where they belong together, and see [try.mayBeWrong].
 func (t *tries) orLikelier(first *try) (*try, error) {
 	if again := t.integrated(first); again != nil {
 		if err := t.run(again); err != nil {

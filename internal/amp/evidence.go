@@ -42,6 +42,7 @@ type gaussian struct {
 	score      float64       // by how many standard deviations the evidence rises with offsets, where the model has none
 	looks      bool          // whether single readings may be left out
 	left       [][2]int      // those that message passing had left out, until they are asked
+	before     *evidence.Fit // the likeliest one, while all are tried again without others than it had left out; nil where they are not
 	asRead     []float64     // M×P, the readings with those that were left out; nil where none were
 	asks       bool          // whether that ends it
 	cut        bool          // it has
@@ -171,8 +172,14 @@ func (g *gaussian) prepare(ctx context.Context) error {
 	if g.Offsets() {
 		fit.WithOffsets(g.offsetSD)
 	}
-	g.fit, g.steps, g.tried, g.best, g.done, g.cut, g.common, g.mixed, g.flat, g.doubtful, g.unsmooth = fit, 0, 0, nil, false, false, nil, nil, nil, nil, apart{}
+	g.before, g.done, g.cut, g.doubtful, g.unsmooth = nil, false, false, nil, apart{}
+	g.begin(fit)
 	return nil
+}
+
+// begin begins all fits anew with the first of them.
+func (g *gaussian) begin(first *evidence.Fit) {
+	g.fit, g.steps, g.tried, g.best, g.common, g.mixed, g.flat = first, 0, 0, nil, nil, nil, nil
 }
 
 // Step implements [Iteration]. Nothing is damped: each step raises the evidence.
@@ -365,7 +372,7 @@ func (g *gaussian) choose() (done bool) {
 
 // withoutOutliers goes on without single readings that a fit does not explain, of signals with free variances and of those with a column in common, and reports whether there are any.
 func (g *gaussian) withoutOutliers() bool {
-	if !g.looks || g.fit != g.best || g.tried > 1 {
+	if !g.looks || g.before != nil || g.fit != g.best || g.tried > 1 {
 		return false
 	}
 	seen, others := g.fit.OutliersSeen(g.mayBeBroken())
@@ -391,6 +398,21 @@ func (g *gaussian) withoutLeft() bool {
 	return left != nil
 }
 
+// again tries all fits once again without the readings that the likeliest one does not explain, and with those that it does though they were left out, and reports whether there are any: a sparse prior explains spots that appear in one
+// scene alone, which free variances do not.
+func (g *gaussian) again() bool {
+	if !g.looks || g.before != nil || g.best.Silent() {
+		return false
+	}
+	seen, others := g.best.OutliersSeen(g.mayBeBroken())
+	if !others {
+		return false
+	}
+	g.before = g.best
+	g.begin(g.free.LeavingOut(seen))
+	return true
+}
+
 // next goes on with the next fit, and reports whether there is none.
 func (g *gaussian) next() (done bool) {
 	g.steps = 0
@@ -399,6 +421,12 @@ func (g *gaussian) next() (done bool) {
 		if g.fit = fits[g.tried-1](g); g.fit != nil {
 			return false
 		}
+	}
+	if g.again() {
+		return false
+	}
+	if g.before != nil && !g.best.Likelier(g.before) {
+		g.best = g.before
 	}
 	g.fit = g.best
 	return true

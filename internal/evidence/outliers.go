@@ -30,9 +30,9 @@ const (
 )
 
 // OutliersSeen are the readings (sensor and snapshot) that seem to be outliers, and whether they are others than those left out. The largest spoil what is predicted of others: they come first, and
-// what is left is asked again, with those that were left out. Sensors that rather read a level of their own, where there may be such, are none of them.
+// what is left is asked again, with those that were left out. Sensors that rather read a level of their own, where there may be such, are none of them. Correlated snapshots are not asked.
 func (f *Fit) OutliersSeen(levels bool) (seen [][2]int, others bool) {
-	if f.summed {
+	if f.summed || f.Correlated != nil {
 		return nil, false
 	}
 	m, p := f.read.Dims()
