@@ -125,8 +125,11 @@ var evidenceKeeps = map[string]bool{"complex numbers": true, "network": true, "v
 
 // insteadOf is what stands in the place of another line of the plan where signals are integrated out.
 func (b *planner) insteadOf(line string) string {
-	if line == "faults" && !b.complex() {
+	switch {
+	case line == "faults" && !b.complex():
 		return "not needed: signals are integrated out, and their evidence finds sensors that are stuck"
+	case line == "outliers" && b.Outliers && !b.complex():
+		return "not needed: signals are integrated out, and their evidence finds single readings that nothing explains"
 	}
 	return "not needed: signals are integrated out"
 }
