@@ -3,12 +3,14 @@ package calamp_test
 import (
 	"context"
 	"math"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/tests"
+	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/solver"
 	"github.com/calamp/calamp/teacher"
@@ -45,6 +47,30 @@ func TestGivenContradicted(t *testing.T) {
 		if (w != nil) != (c.want != "") || w != nil && !strings.Contains(w.Message, c.want) {
 			t.Errorf("%+v, noise %g: %v %v", c.signal, c.noise, res.Status, w)
 		}
+	}
+}
+
+// TestGivenSpreadIsContradicted: gains of one snapshot behind a blur are spread by a fifth, and were given as one. No sensor by itself is known to be outside; together they are spread by more than any gains within the range are.
+func TestGivenSpreadIsContradicted(t *testing.T) {
+	if testing.Short() {
+		t.Skip("linear algebra of others, slow with the race detector")
+	}
+	const m = 80
+	w, _, y, _ := tests.BehindBlur(rand.New(rand.NewPCG(0, 5)), m, 1, func(r *rand.Rand, _ float64) float64 { return 0.7 + 0.6*r.Float64() })
+	table, err := operator.NewDense(m, m, w.RawMatrix().Data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, opt := unknown(t, table, y)
+	gain := channel.InOrder(p.Channel).(channel.Gain)
+	gain.Prior = channel.Uniform(1-1e-6, 1+1e-6)
+	p.Channel, opt.Retry, opt.Learn.Range = channel.Faulty{Working: gain}, true, false
+	res, err := calamp.Solve(t.Context(), p, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w := find(res, calamp.ToldContradicted); w == nil || !strings.Contains(w.Message, "the range of s") {
+		t.Errorf("%v, %v", res.Status, res.Warnings)
 	}
 }
 

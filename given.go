@@ -277,6 +277,8 @@ func (g given) compare(res *Result) *Warning {
 	if count := g.outside(res); count > mostOutside {
 		lo, hi := g.bounds.Range()
 		words, res.odd = append(words, fmt.Sprintf("the range of s as %.4g to %.4g, which does not hold %d sensors", lo, hi, count)), true
+	} else if spread, most := g.spread(res); spread > most {
+		words, res.odd = append(words, fmt.Sprintf("the range of s, within which sensors differ by ±%.2g %% at most, where the likelihood has its maximum at about ±%.2g %%", 100*most, 100*spread)), true
 	}
 	if signals, is := independent(res.Prior).(prior.Sparse); is && g.density > 0 {
 		rows, columns := res.X.Dims()
@@ -285,6 +287,19 @@ func (g given) compare(res *Result) *Warning {
 		}
 	}
 	return contradiction(words)
+}
+
+// spread is the relative standard deviation of s that was learned, less two standard errors, and the largest of all distributions within the range that was given. Gains of one snapshot are hardly known one by one, so that none of them is outside of any range.
+func (g given) spread(res *Result) (learned, most float64) {
+	has, ok := channel.CalibrationOf(res.Channel).(channel.Gains)
+	if g.bounds == nil || !ok || has.Gains().Precision == 0 {
+		return 0, 0
+	}
+	lo, hi := g.bounds.Range()
+	if learned = 1 / math.Sqrt(has.Gains().Precision); !has.Gains().Log {
+		learned /= has.Gains().Center
+	}
+	return learned * (1 - math.Sqrt(2/float64(len(res.S)))), (hi - lo) / (hi + lo)
 }
 
 // outside is how many sensors the range does not hold.
