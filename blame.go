@@ -197,13 +197,13 @@ func (t *try) takeBlame() {
 
 // addOutliers adds the readings that were left out before.
 func (r *Result) addOutliers(from *Result) {
-	if r.Outlier == nil || from.Outlier == nil {
-		if from.Outlier != nil {
-			r.Outlier = from.Outlier
-		}
-		return
+	switch {
+	case from.Outlier == nil:
+	case r.Outlier == nil:
+		r.Outlier = from.Outlier
+	default:
+		r.Outlier.Apply(func(mu, k int, v float64) float64 { return max(v, from.Outlier.At(mu, k)) }, r.Outlier)
 	}
-	r.Outlier.Apply(func(mu, k int, v float64) float64 { return max(v, from.Outlier.At(mu, k)) }, r.Outlier)
 }
 
 // addBroken adds the sensors that were left out before.
