@@ -71,7 +71,6 @@ func TestLinearHalf(t *testing.T) {
 	}
 }
 
-// TestLinearHalfOrthogonal: rows of a transform, of which some do not count.
 // TestLinearHalfOfOtherRows leaves rows out of all signals: a few for long, which are equations at first, and then most of them.
 func TestLinearHalfOfOtherRows(t *testing.T) {
 	for _, c := range []struct{ m, n int }{{16, 24}, {24, 16}} {
@@ -127,6 +126,7 @@ func TestLinearHalfOfOtherRows(t *testing.T) {
 	}
 }
 
+// TestLinearHalfOrthogonal: rows of a transform, of which some do not count.
 func TestLinearHalfOrthogonal(t *testing.T) {
 	op, err := operator.NewHadamard(operator.Rows{N: 16, Rows: []int{3, 1, 15, 4, 8, 9, 2, 12, 6, 0, 5, 13}})
 	if err != nil {

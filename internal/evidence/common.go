@@ -33,10 +33,8 @@ func (f *Fit) Common() *Fit {
 	if summed {
 		w = withSums(w)
 	}
-	next := newFit(w, f.read, false)
-	next.GivenNoise, next.common, next.summed, next.begun = f.GivenNoise, column, summed, true
-	next.inherit(f)
-	next.Smooth = next.Smooth.anew()
+	next := f.afresh(w, f.read)
+	next.common, next.summed, next.begun = column, summed, true
 	for mu, v := range gains {
 		next.S[mu] = 1
 		if v > 0 {

@@ -55,10 +55,7 @@ func (f *Fit) WithLevels() *Fit {
 			y.Set(mu, k, math.NaN())
 		}
 	}
-	fit := newFit(f.w, y, false)
-	fit.GivenNoise = f.GivenNoise
-	fit.inherit(f)
-	fit.Smooth = fit.Smooth.anew()
+	fit := f.afresh(f.w, y)
 	fit.Levels = next
 	return fit
 }

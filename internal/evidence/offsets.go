@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
 
 	"github.com/calamp/calamp/internal/dense"
 	"github.com/calamp/calamp/internal/parallel"
@@ -54,6 +55,15 @@ func (f *Fit) inherit(from *Fit) {
 	if o := from.Offsets; o != nil {
 		f.Offsets = newOffsets(len(f.S), o.SD, o.Given)
 	}
+}
+
+// afresh is a fit of such readings from the start, of what is given and left out as in f, and with nothing known of what is smooth.
+func (f *Fit) afresh(w dense.Matrix, y *mat.Dense) *Fit {
+	next := newFit(w, y, false)
+	next.GivenNoise = f.GivenNoise
+	next.inherit(f)
+	next.Smooth = next.Smooth.anew()
+	return next
 }
 
 // offset reports whether sensors have offsets by now: while gains are held at one, these would take their place.

@@ -183,16 +183,13 @@ func (f *Fit) inTurn(list []foreseen, oddest []float64) []float64 {
 			if r.variance == 0 || worth[k] > 0 || !r.out && 2*(left+1) >= present {
 				continue
 			}
-			r.out = !r.out
-			rise := f.evidenceOfGain(list) - all
+			own := f.evidenceOfOutlier(r.y)
 			if r.out {
-				rise += f.evidenceOfOutlier(r.y)
-			} else {
-				rise -= f.evidenceOfOutlier(r.y)
+				own = -own
 			}
-			leaves := r.out
 			r.out = !r.out
-			if rise > most && (!leaves || rise > oddest[k]) {
+			rise := f.evidenceOfGain(list) + own - all
+			if r.out = !r.out; rise > most && (r.out || rise > oddest[k]) {
 				best, most = k, rise
 			}
 		}
@@ -235,10 +232,7 @@ func (f *Fit) WithoutReadings(outliers [][2]int) *Fit {
 		next.evidence += f.evidenceOfOutlier(reads)
 		y.Set(at[0], at[1], math.NaN())
 	}
-	fit := newFit(f.w, y, false)
-	fit.GivenNoise = f.GivenNoise
-	fit.inherit(f)
-	fit.Smooth = fit.Smooth.anew()
+	fit := f.afresh(f.w, y)
 	if fit.Outliers = next; len(outliers) == 0 {
 		fit.Outliers = nil
 	}

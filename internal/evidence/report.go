@@ -193,10 +193,7 @@ func (f *Fit) again(ctx context.Context, y *mat.Dense) (*Fit, error) {
 	if f.summed {
 		w = w.Part(0, w.Rows, 0, w.Columns-1)
 	}
-	fit := newFit(w, y, false)
-	fit.GivenNoise = f.GivenNoise
-	fit.inherit(f)
-	fit.Smooth = fit.Smooth.anew()
+	fit := f.afresh(w, y)
 	if f.common >= 0 || f.Sparse != nil && f.Sparse.common {
 		if begun := fit.Common(); begun != nil {
 			fit = begun
