@@ -321,7 +321,7 @@ func (c *calibration) run(flags *pflag.FlagSet, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := cmp.Or(c.takeComplex(flags, in), c.spectrum.Use(in.w, &c.ranks), c.model.CheckNoiseAt(in.complex, nil, nil)); err != nil {
+	if err := cmp.Or(c.takeComplex(flags, in), c.spectrum.Use(in.w, &c.ranks), c.model.CheckNoiseAt(in.complex)); err != nil {
 		return err
 	}
 	m, n := in.w.Dims()
@@ -348,7 +348,7 @@ func (c *calibration) run(flags *pflag.FlagSet, args []string) error {
 
 // takeNoise takes noise at the reading, which a stream does not learn.
 func (c *calibration) takeNoise(flags *pflag.FlagSet) error {
-	if err := errors.Join(c.model.TakePhotons(flags, false), c.model.CheckNoiseAt(false, &c.shift, nil)); err != nil {
+	if err := cmp.Or(c.model.TakePhotons(flags, false), option.CheckExclusions(flags), c.model.CheckNoiseAt(false)); err != nil {
 		return err
 	}
 	if c.model.AtReading() && c.model.Learns("noise-var") {

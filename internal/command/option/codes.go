@@ -76,30 +76,6 @@ func (c *Codes) Register(flags *pflag.FlagSet) {
 // On reports whether readings are codes.
 func (c *Codes) On() bool { return c.step > 0 || c.sign.on || c.unit > 0 }
 
-// flag is the one that is given.
-func (c *Codes) flag() string {
-	switch {
-	case c.sign.on:
-		return "sign"
-	case c.unit > 0:
-		return "counts"
-	}
-	return "quantised"
-}
-
-// Check refuses what codes do not go along with: other is a flag beside them, and empty where there is none.
-func (c *Codes) Check(other string) error {
-	switch {
-	case c.step > 0 && c.sign.on:
-		return console.Usage("--quantised and --sign exclude each other: a sign has no step")
-	case c.unit > 0 && (c.step > 0 || c.sign.on):
-		return console.Usage("--counts and --%s exclude each other: counts are codes of their own", (&Codes{step: c.step, sign: c.sign}).flag())
-	case c.On() && other != "":
-		return console.Usage("--%s does not go along with %s: leave one of the two out", c.flag(), other)
-	}
-	return nil
-}
-
 // CheckSize refuses signs of which gains are not learned: they tell neither the common scale nor how gains are spread, and those about zero
 // nothing of any gain.
 func (c *Codes) CheckSize(m *Model) error {

@@ -92,29 +92,16 @@ func (f *Faults) Complete(flags *pflag.FlagSet, s *Solver) error {
 		f.rate = faultRate{off: true}
 	}
 	f.outliers.Complete(flags, s)
-	if f.saturation > 0 && s.Full() {
-		return console.Usage("--saturation needs --covariance diagonal")
-	}
-	return f.completeCodes(flags, s)
-}
-
-// completeCodes refuses what codes do not go along with.
-func (f *Faults) completeCodes(flags *pflag.FlagSet, s *Solver) error {
-	var with string
-	switch sign := f.Codes.sign.on; {
-	case s.Full():
-		with = "--covariance full"
-	case (sign || f.Codes.unit > 0) && f.saturation > 0:
-		with = "--saturation"
-	case sign && Given(flags, "faulty") && !f.rate.off:
-		with = "--faulty (one bit cannot show that a sensor is broken)"
-	case sign && Given(flags, "outliers") && !f.outliers.rate.off:
-		with = "--outliers (one bit cannot show that it is wrong)"
-	}
 	if f.Codes.sign.on {
 		f.rate, f.outliers.rate = faultRate{off: true}, faultRate{off: true}
 	}
-	return f.Codes.Check(with)
+	switch {
+	case s.Full() && f.saturation > 0:
+		return console.Usage("--saturation needs --covariance diagonal")
+	case s.Full() && f.Codes.On():
+		return console.Usage("--quantised, --sign and --counts need --covariance diagonal")
+	}
+	return nil
 }
 
 // Converted makes codes of readings that are drawn, where sensors are converters.

@@ -211,8 +211,8 @@ func (m *Model) TakePhotons(flags *pflag.FlagSet, can bool) error {
 	return nil
 }
 
-// CheckNoiseAt refuses what noise at the reading does not go along with; o and f are nil where a command has none of either.
-func (m *Model) CheckNoiseAt(complex bool, o *Offset, f *Faults) error {
+// CheckNoiseAt refuses what noise at the reading does not go along with beside what the schema says.
+func (m *Model) CheckNoiseAt(complex bool) error {
 	flag := "--noise-at reading"
 	if m.photons.on {
 		flag = "--noise photon"
@@ -223,12 +223,6 @@ func (m *Model) CheckNoiseAt(complex bool, o *Offset, f *Faults) error {
 		return nil
 	case complex:
 		return console.Usage(refused, flag, "complex numbers")
-	case o != nil && o.on:
-		return console.Usage(refused, flag, "--offset")
-	case f != nil && f.saturation > 0:
-		return console.Usage(refused, flag, "--saturation")
-	case f != nil && f.Codes.On():
-		return f.Codes.Check(flag)
 	case m.Noise.PerSensor || m.Noise.File != "":
 		return console.Usage(refused, flag, "noise of every sensor or reading (--noise-var)")
 	case !m.Learns("noise-var") && m.NoiseVar == 0 && !m.photons.on:

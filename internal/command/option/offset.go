@@ -46,18 +46,6 @@ func (o *Offset) On() bool { return o.on }
 // Learned reports whether their standard deviation is to be learned.
 func (o *Offset) Learned() bool { return o.on && o.sd == 0 }
 
-// Check refuses what offsets exclude.
-func (o *Offset) Check(f *Faults) error {
-	if o.on && f.saturation > 0 {
-		return console.Usage("--offset and --saturation exclude each other: readings that clip say nothing of an offset").
-			WithHint("give clipped readings as missing (NaN)")
-	}
-	if o.on {
-		return f.Codes.Check("--offset")
-	}
-	return nil
-}
-
 // Readings are y as far as they say how large signals are: without the sensors' means where these may be offsets.
 func (o *Offset) Readings(y *mat.Dense, sensors []int) *mat.Dense {
 	if !o.on {

@@ -3,7 +3,6 @@ package option
 import (
 	"fmt"
 	"math/cmplx"
-	"slices"
 
 	"github.com/spf13/pflag"
 
@@ -69,27 +68,19 @@ func (g *Together) flag() string {
 	return "gain-smooth"
 }
 
-// Check refuses what the gains' being together excludes.
+// Check refuses what two sensors a row exclude; what the flags do is in the schema.
 func (g *Together) Check(flags *pflag.FlagSet, m *Model) error {
-	if !g.On() {
+	if g.On() {
+		m.belong = g
+	}
+	switch other := statedOf(flags, "s-range s-prior s-mean s-sd s-from offset saturation", nil); {
+	case g.pairs == "":
 		return nil
-	}
-	if g.positions != "" && g.basis != "" {
-		return console.Usage("--gain-smooth and --gain-basis exclude each other, give one")
-	}
-	if g.pairs != "" && (g.positions != "" || g.basis != "") {
+	case g.positions != "" || g.basis != "":
 		return console.Usage("--sensors with two sensors a row and --gain-smooth or --gain-basis exclude each other, give one")
+	case other != nil:
+		return console.Usage("--sensors and --%s exclude each other: %s", other.Name, gainsTogether)
 	}
-	excluded := append(slices.Clone(gainFlags), "s-from", "offset", "saturation")
-	if !m.Learns("s-range") {
-		excluded = append(excluded, "s-range")
-	}
-	for _, name := range excluded {
-		if Given(flags, name) {
-			return console.Usage("--%s and --%s exclude each other: how gains belong together is learned", g.flag(), name)
-		}
-	}
-	m.belong = g
 	return nil
 }
 

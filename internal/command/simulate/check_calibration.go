@@ -76,9 +76,9 @@ has no distribution function.`,
 
 func (c *checkCalibration) run(flags *pflag.FlagSet) error {
 	if err := cmp.Or(
-		c.model.Complete(flags), c.solver.Complete(flags), c.faults.Complete(flags, &c.solver), c.prior.Complete(flags, &c.model, false),
+		c.model.Complete(flags), c.solver.Complete(flags), option.CheckExclusions(flags), c.faults.Complete(flags, &c.solver), c.prior.Complete(flags, &c.model, false),
 		option.CheckPlot("--plot", c.plot), (console.Outputs{console.File("--plot", c.plot)}).Check(c.json),
-		c.checkComplex(flags), c.model.TakePhotons(flags, false), c.model.CheckNoiseAt(c.complex, nil, &c.faults), c.faults.Codes.TakeNoise(flags, &c.model),
+		c.checkComplex(flags), c.model.TakePhotons(flags, false), c.model.CheckNoiseAt(c.complex), c.faults.Codes.TakeNoise(flags, &c.model),
 	); err != nil {
 		return err
 	}

@@ -130,7 +130,7 @@ func (s *simulate) run(flags *pflag.FlagSet) error {
 	inputs := append(dataset.SpecFiles(s.given), s.signals, s.model.Noise.File, s.codes.File())
 	if err := cmp.Or(
 		(console.Outputs{console.File("-o", s.out)}).Check(s.json, slices.Concat(inputs, s.groups.Files(), dataset.SpecFiles(s.basis.Spec))...),
-		s.checkComplex(flags), s.model.TakePhotons(flags, false), s.model.CheckNoiseAt(s.complex, nil, nil), s.codes.Check(""), s.codes.TakeNoise(flags, &s.model),
+		s.checkComplex(flags), s.model.TakePhotons(flags, false), s.model.CheckNoiseAt(s.complex), option.CheckExclusions(flags, "quantised", "sign", "counts"), s.codes.TakeNoise(flags, &s.model),
 	); err != nil {
 		return err
 	}

@@ -188,7 +188,7 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 	if data.Complex && data.Known != nil {
 		return option.RefuseComplex(true, "what is known of single sensors (s_prior_mean, s_prior_sd)")
 	}
-	if err := cmp.Or(s.model.CheckNoiseAt(data.Complex, &s.offset, &s.faults), s.model.CheckPhotons(data.Y), s.loadDoubt(data)); err != nil {
+	if err := cmp.Or(s.model.CheckNoiseAt(data.Complex), s.model.CheckPhotons(data.Y), s.loadDoubt(data)); err != nil {
 		return err
 	}
 	if data.W, err = s.parts.Basis.Compose(data.W); err != nil {
@@ -292,7 +292,11 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 // completeModel takes in what the flags say of the model, and refuses what excludes each other.
 func (s *solve) completeModel(flags *pflag.FlagSet, args []string) error {
 	s.belong.TakePairs(&s.sensors, args, &s.names)
-	if err := errors.Join(s.solver.Complete(flags), s.model.CompleteLearnable(flags, s.solver.Learns()), s.prior.Complete(flags, &s.model, s.solver.Learns()), s.model.TakePhotons(flags, s.solver.Learns()), s.faults.Complete(flags, &s.solver), s.offset.Check(&s.faults), s.belong.Check(flags, &s.model), s.model.CheckNoiseAt(false, &s.offset, &s.faults), s.faults.Codes.CheckSize(&s.model), s.faults.Codes.TakeNoise(flags, &s.model)); err != nil {
+	if err := cmp.Or(
+		errors.Join(s.solver.Complete(flags), s.model.CompleteLearnable(flags, s.solver.Learns()), s.prior.Complete(flags, &s.model, s.solver.Learns()), s.model.TakePhotons(flags, s.solver.Learns())),
+		option.CheckExclusions(flags),
+		errors.Join(s.faults.Complete(flags, &s.solver), s.belong.Check(flags, &s.model), s.model.CheckNoiseAt(false), s.faults.Codes.CheckSize(&s.model), s.faults.Codes.TakeNoise(flags, &s.model)),
+	); err != nil {
 		return err
 	}
 	if s.groups.On() && !s.prior.Grouped() {

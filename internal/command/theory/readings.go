@@ -39,11 +39,7 @@ func (t *theory) takeReadings(flags *pflag.FlagSet) error {
 	if err := t.codes.TakeNoise(flags, &t.truth); err != nil {
 		return err
 	}
-	other := ""
-	if t.truth.AtReading() {
-		other = "noise at the reading"
-	}
-	if err := t.codes.Check(other); err != nil {
+	if err := option.CheckExclusions(flags); err != nil {
 		return err
 	}
 	switch {

@@ -149,7 +149,7 @@ func (s *se) run(flags *pflag.FlagSet) error {
 	}
 	if err := cmp.Or(
 		s.checkSize(), s.checkOutputs(s.overlay, s.overTruth), s.loadGroups(), s.readSpectrum(),
-		s.checkJoint(flags), s.takeReadings(flags), s.checkTogether(),
+		s.checkJoint(flags), s.checkTogether(), s.takeReadings(flags),
 	); err != nil {
 		return err
 	}

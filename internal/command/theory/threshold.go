@@ -165,7 +165,7 @@ func (t *threshold) run(flags *pflag.FlagSet) error {
 		return console.Usage("--plot draws a curve: give --densities lo,hi,n")
 	}
 	if err := cmp.Or(
-		t.checkOutputs(), t.readSpectrum(), t.checkJoint(flags), t.takeReadings(flags), t.checkTogether(),
+		t.checkOutputs(), t.readSpectrum(), t.checkJoint(flags), t.checkTogether(), t.takeReadings(flags),
 	); err != nil {
 		return err
 	}
