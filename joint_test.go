@@ -423,7 +423,7 @@ func TestOtherSlabsBelongTogether(t *testing.T) {
 func TestMixturesBelongTogether(t *testing.T) {
 	const n, m, p, noise = 300, 110, 8, 1e-4
 	own := prior.Mixture{Components: []prior.Component{{Weight: 0.06, Mean: 1, Var: 0.04}, {Weight: 0.06, Mean: -1, Var: 0.04}}}
-	slab := own.WithDensity(1)
+	slab := own.WithDensity(1).(prior.Mixture)
 	for seed := range uint64(2) {
 		rng := rand.New(rand.NewPCG(seed, 8))
 		w, x, y, s := mat.NewDense(m, n, nil), mat.NewDense(n, p, nil), mat.NewDense(m, p, nil), make([]float64, m)

@@ -56,6 +56,15 @@ func (l Laplace) SlabSD(entries float64) (ofMean, ofVar float64) {
 	return 0, 2 * l.SignalVar / math.Sqrt(entries)
 }
 
+// AsOne implements [Shaped].
+func (l Laplace) AsOne() GaussBernoulli { return l.gaussian().GaussBernoulliPrior() }
+
+// WithDensity implements [Shaped].
+func (l Laplace) WithDensity(density float64) Shaped {
+	l.Density, l.Learn = density, ofSlab(l.Learn, density)
+	return l
+}
+
 // NonZero implements [Sparse]: ρ.
 func (l Laplace) NonZero() float64 { return l.Density }
 

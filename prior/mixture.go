@@ -59,16 +59,17 @@ func (m Mixture) Density() float64 {
 	return total
 }
 
-// WithDensity is the mixture with the same slab, and that probability of an entry not to be zero.
-func (m Mixture) WithDensity(density float64) Mixture {
+// WithDensity implements [Shaped].
+func (m Mixture) WithDensity(density float64) Shaped {
 	to, by := m.like(), density/m.Density()
 	for j, c := range m.Components {
 		to.Components[j] = Component{Weight: by * c.Weight, Mean: c.Mean, Var: c.Var}
 	}
+	to.Learn = m.Learn && density == 1
 	return to
 }
 
-// AsOne is the prior of zero or one Gaussian that has the same density, and the same mean and variance of entries that are not zero.
+// AsOne implements [Shaped].
 func (m Mixture) AsOne() GaussBernoulli {
 	g := GaussBernoulli{Density: m.Density()}
 	for _, c := range m.Components {

@@ -81,6 +81,18 @@ func (n NonNegative) SlabSD(entries float64) (ofMean, ofVar float64) {
 	return v * math.Sqrt((yy-4*mean*xy+4*mean*mean*xx)/det), 2 * v * v * math.Sqrt(xx/det)
 }
 
+// AsOne implements [Shaped].
+func (n NonNegative) AsOne() GaussBernoulli {
+	mean := n.Mean() / n.Density
+	return GaussBernoulli{Density: n.Density, SignalMean: mean, SignalVar: n.Variance()/n.Density - (1-n.Density)*mean*mean}
+}
+
+// WithDensity implements [Shaped].
+func (n NonNegative) WithDensity(density float64) Shaped {
+	n.Density, n.Learn = density, ofSlab(n.Learn, density)
+	return n
+}
+
 // NonZero implements [Sparse]: ρ.
 func (n NonNegative) NonZero() float64 { return n.Density }
 

@@ -68,6 +68,26 @@ type Slabbed interface {
 	Learning(which Parameters) Slabbed
 }
 
+// Shaped is a prior whose entries are not Gaussian where they are not zero.
+type Shaped interface {
+	Scalable
+
+	// AsOne is the prior of zero or one Gaussian that has the same density, and the same mean and variance of entries that are not zero.
+	AsOne() GaussBernoulli
+
+	// WithDensity is the prior with the same slab, and that probability of an entry not to be zero. What is learned of the
+	// slab still is where no entry is zero, and nothing elsewhere.
+	WithDensity(density float64) Shaped
+}
+
+// ofSlab is what is left of parameters that are learned in [Shaped.WithDensity].
+func ofSlab(learned Parameters, density float64) Parameters {
+	if density < 1 {
+		return 0
+	}
+	return learned &^ Density
+}
+
 // Parametric is a prior whose parameters are a few numbers, which a stream keeps in
 // its state while they are learned.
 type Parametric interface {

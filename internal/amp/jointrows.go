@@ -864,22 +864,10 @@ func (e *jointRows) adopt() {
 // slab is what entries that are not zero are drawn from.
 type slab = prior.Scalable
 
-// withDensity is a prior with that part of its entries not zero; nil where its slab is Gaussian. Rows learn the density, and of a slab by itself (density 1) what is learned still is.
+// withDensity is a prior with that part of its entries not zero; nil where its slab is Gaussian. Rows learn the density.
 func withDensity(p prior.Prior, density float64) slab {
-	var kept prior.Parameters // of what is learned
-	if density == 1 {
-		kept = ^prior.Density
-	}
-	switch p := p.(type) {
-	case prior.NonNegative:
-		p.Density, p.Learn = density, p.Learn&kept
-		return p
-	case prior.Laplace:
-		p.Density, p.Learn = density, p.Learn&kept
-		return p
-	case prior.Mixture:
-		p.Learn = p.Learn && density == 1
-		return p.WithDensity(density)
+	if shaped, is := p.(prior.Shaped); is {
+		return shaped.WithDensity(density)
 	}
 	return nil
 }
@@ -1108,23 +1096,16 @@ func (s *Solver) JointGain() float64 {
 
 // HasSlab reports whether each entry is zero or Gaussian.
 func HasSlab(p prior.Prior) bool {
-	switch p.(type) {
-	case prior.NonNegative, prior.Laplace, prior.Mixture, prior.Varied:
-		return false
-	}
+	_, shaped := p.(prior.Shaped)
+	_, varied := p.(prior.Varied)
 	_, ok := partOf(p)
-	return ok
+	return ok && !shaped && !varied
 }
 
 // partOf is the Gauss–Bernoulli prior of a column; false where p is of another kind. Of a slab that is not Gaussian it is that of the same mean and variance, with which joint rows begin: their own slab comes after it, where the evidence asks for it (see [jointRows.separates]).
 func partOf(p prior.Prior) (g prior.GaussBernoulli, ok bool) {
 	switch p := p.(type) {
-	case prior.NonNegative:
-		mean := p.Mean() / p.Density
-		return prior.GaussBernoulli{Density: p.Density, SignalMean: mean, SignalVar: p.Variance()/p.Density - (1-p.Density)*mean*mean}, true
-	case prior.Laplace:
-		return prior.GaussBernoulli{Density: p.Density, SignalVar: p.SignalVar}, true
-	case prior.Mixture:
+	case prior.Shaped:
 		return p.AsOne(), true
 	case interface{ GaussBernoulliPrior() prior.GaussBernoulli }:
 		return p.GaussBernoulliPrior(), true
