@@ -10,6 +10,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/calamp/calamp/internal/amp"
+	"github.com/calamp/calamp/internal/cholesky"
 	"github.com/calamp/calamp/internal/parallel"
 	"github.com/calamp/calamp/operator"
 )
@@ -101,7 +102,7 @@ func (d *Direction) variances(w operator.Operator, c []float64, p int) ([]float6
 			rowW[i] *= 2 * rowD[i]
 		}
 		for k := range p {
-			dv[mu*p+k] = dot(rowW, c[k*n:(k+1)*n])
+			dv[mu*p+k] = cholesky.Dot(rowW, c[k*n:(k+1)*n])
 		}
 	})
 	for _, err := range errs {
@@ -110,13 +111,6 @@ func (d *Direction) variances(w operator.Operator, c []float64, p int) ([]float6
 		}
 	}
 	return dv, nil
-}
-
-func dot(a, b []float64) (total float64) {
-	for i, v := range a {
-		total += v * b[i]
-	}
-	return total
 }
 
 // matrixScores are those of a run that has converged, or come to its limit; nil where none are asked for, or cannot be computed.

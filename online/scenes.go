@@ -5,6 +5,8 @@ import (
 	"math"
 	"math/cmplx"
 	"slices"
+
+	"github.com/calamp/calamp/internal/cholesky"
 )
 
 // Scene is a pattern that the calibrated readings ŝy of several samples had in common.
@@ -147,7 +149,7 @@ func (c *Calibrator) novelReadings(z []float64) {
 // inner is Σ a*b over readings.
 func (c *instrument) inner(a, b []float64) (total complex128) {
 	if c.parts == 1 {
-		return complex(dot(a, b), 0)
+		return complex(cholesky.Dot(a, b), 0)
 	}
 	for j := range len(a) / complexColumns {
 		total += cmplx.Conj(c.number(a, j)) * c.number(b, j)
@@ -168,14 +170,7 @@ func (c *instrument) addTimes(to []float64, by complex128, v []float64) {
 	}
 }
 
-func norm(v []float64) float64 { return math.Sqrt(dot(v, v)) }
-
-func dot(a, b []float64) (total float64) {
-	for i, x := range a {
-		total += x * b[i]
-	}
-	return total
-}
+func norm(v []float64) float64 { return math.Sqrt(cholesky.Dot(v, v)) }
 
 // addTo adds c times v.
 func addTo(to []float64, c float64, v []float64) {

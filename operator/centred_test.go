@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/calamp/calamp/internal/cholesky"
 )
 
 // masks is a matrix of zeros and ones, with a zero row and a zero column.
@@ -56,14 +58,14 @@ func TestBorderRestoresTheMeans(t *testing.T) {
 		}
 		all := append([]float64(nil), x...)
 		for _, q := range c.Combinations(0) {
-			all = append(all, dot(q, x))
+			all = append(all, cholesky.Dot(q, x))
 		}
 		z, row := forward(t, c, all), make([]float64, n)
 		for mu, got := range z {
 			want := 0.0
 			if mu < m {
 				w.RowInto(row, mu)
-				want = dot(row, x)
+				want = cholesky.Dot(row, x)
 			}
 			if math.Abs(got-want) > 1e-12*math.Sqrt(n) {
 				t.Errorf("%s, row %d: %g, want %g", name, mu, got, want)

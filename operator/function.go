@@ -6,6 +6,8 @@ import (
 	"io"
 	"math"
 	"math/rand/v2"
+
+	"github.com/calamp/calamp/internal/cholesky"
 )
 
 // Function is a matrix that is given by its two products, of one vector each: it can be
@@ -70,7 +72,7 @@ func (w *functions) testAdjoint() error {
 		if err := errors.Join(w.Function.Mul(z, x), w.Function.MulTrans(r, g)); err != nil {
 			return err
 		}
-		there, back := dot(z, g), dot(x, r)
+		there, back := cholesky.Dot(z, g), cholesky.Dot(x, r)
 		size := math.Sqrt(sumSquares(z)*sumSquares(g)) + math.Sqrt(sumSquares(x)*sumSquares(r))
 		if math.IsNaN(size) || math.IsInf(size, 0) {
 			return errors.New("a product with normal random numbers is not finite")

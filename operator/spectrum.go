@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"gonum.org/v1/gonum/mat"
+
+	"github.com/calamp/calamp/internal/cholesky"
 )
 
 // spectrumSteps is the number of Lanczos steps. It is meant to be enough for the
@@ -83,10 +85,10 @@ func Spectrum(w Operator, threads int) (largest, smallest float64, err error) {
 		if err := sweep.Run(v, nil, unit, nil, normal); err != nil {
 			return 0, 0, err
 		}
-		diagonal = append(diagonal, dot(unit, v))
+		diagonal = append(diagonal, cholesky.Dot(unit, v))
 		for range 2 { // after doing it once, rounding errors would grow
 			for _, b := range basis {
-				along := dot(b, v)
+				along := cholesky.Dot(b, v)
 				for i, x := range b {
 					v[i] -= along * x
 				}
@@ -207,12 +209,4 @@ func ones(n int) []float64 {
 		v[i] = 1
 	}
 	return v
-}
-
-func dot(a, b []float64) float64 {
-	total := 0.0
-	for i, x := range a {
-		total += x * b[i]
-	}
-	return total
 }

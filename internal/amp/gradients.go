@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/calamp/calamp/internal/cholesky"
 	"github.com/calamp/calamp/internal/parallel"
 	"github.com/calamp/calamp/operator"
 )
@@ -176,7 +177,7 @@ func (g *gradients) counts(j int) bool { return g.weight[j] >= whole }
 // conjugate gradient method and why it works in finite precision computations", 2002).
 func (g *gradients) enough(k int) bool {
 	rho := g.residual[k*g.n : (k+1)*g.n]
-	square := dot(rho, rho)
+	square := cholesky.Dot(rho, rho)
 	g.missed[k] = math.Sqrt(square) / g.gamma[k]
 	within := min(max(stepsWithin*g.moved[k], stepsLeast), stepsWithin)
 	enough := within * within * float64(g.n)
@@ -211,7 +212,7 @@ func (g *gradients) step(k int) {
 		image[i] = gamma*v + tau*image[i]
 		curvature += v * image[i]
 	}
-	square := dot(rho, rho)
+	square := cholesky.Dot(rho, rho)
 	length := square / curvature
 	if !(length > 0) { // beyond double precision
 		g.active[k] = false
@@ -226,7 +227,7 @@ func (g *gradients) step(k int) {
 	}
 	g.gains[k][g.steps%lookBack] = length * square
 	g.active[k] = !g.enough(k)
-	turn := dot(rho, rho) / square
+	turn := cholesky.Dot(rho, rho) / square
 	for i, r := range rho {
 		d[i] = r + turn*d[i]
 	}

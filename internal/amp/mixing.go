@@ -1,6 +1,10 @@
 package amp
 
-import "math"
+import (
+	"math"
+
+	"github.com/calamp/calamp/internal/cholesky"
+)
 
 // mixing helps a run with what its latest steps did (see [anderson]). One signal behind unknown gains swings as it settles, by combinations of entries of which readings hardly tell which are there: with all of the
 // model given, ten scenes (200 entries, 140 sensors) took 74 to 200 iterations, and 50 to 73 with it.
@@ -74,7 +78,7 @@ func (s *State) mixingProduct() func(a, b [][]float64) float64 {
 	weights := []float64{1 / c, 1 / c, v, 1 / (c * c), 1 / (slope * slope)}
 	return func(a, b [][]float64) (total float64) {
 		for i, w := range weights {
-			total += w * dot(a[i], b[i])
+			total += w * cholesky.Dot(a[i], b[i])
 		}
 		return total
 	}

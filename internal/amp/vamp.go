@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/cholesky"
 	"github.com/calamp/calamp/internal/parallel"
 	"github.com/calamp/calamp/operator"
 )
@@ -140,7 +141,7 @@ func (v *vamp) start() error {
 	copy(v.r2, v.X)
 	for k := range v.P {
 		x, c := v.X[k*v.N:(k+1)*v.N], sum(v.C[k*v.N:(k+1)*v.N])
-		v.SumC[k], v.Norm[k] = c, math.Sqrt(dot(x, x))
+		v.SumC[k], v.Norm[k] = c, math.Sqrt(cholesky.Dot(x, x))
 		v.Moved[k], v.Along[k], v.given[k], v.rest[k], v.lmmse.moved[k] = 0, 0, 0, 1, 1
 		v.gamma2[k] = v.precision(float64(v.N) / c)
 		v.tau1[k] = v.gamma2[k]
@@ -380,7 +381,7 @@ func (v *vamp) goOn() {
 func (v *vamp) product(a, b [][]float64) float64 {
 	total := 0.0
 	for k := range v.P {
-		total += v.gamma1[k] * dot(a[0][k*v.N:(k+1)*v.N], b[0][k*v.N:(k+1)*v.N])
+		total += v.gamma1[k] * cholesky.Dot(a[0][k*v.N:(k+1)*v.N], b[0][k*v.N:(k+1)*v.N])
 		total += float64(v.N)*a[2][k]*b[2][k] + float64(v.Rows())*a[3][k]*b[3][k]
 	}
 	for j, x := range a[1] {
@@ -442,12 +443,4 @@ func swap(a, b []float64) {
 	for i, x := range a {
 		a[i], b[i] = b[i], x
 	}
-}
-
-func dot(a, b []float64) float64 {
-	total := 0.0
-	for i, x := range a {
-		total += x * b[i]
-	}
-	return total
 }

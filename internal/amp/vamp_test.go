@@ -10,6 +10,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/cholesky"
 	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/solver"
@@ -82,7 +83,7 @@ func TestVectorAMPFollowsGoldenTraces(t *testing.T) {
 // far is the largest difference, relative to the root mean square of what is wanted, or to
 // the entry where that is larger.
 func far(want, got []float64) float64 {
-	size := math.Sqrt(dot(want, want) / float64(len(want)))
+	size := math.Sqrt(cholesky.Dot(want, want) / float64(len(want)))
 	worst := 0.0
 	for i, w := range want {
 		d := math.Abs(got[i]-w) / max(math.Abs(w), size, 1e-300)
@@ -139,7 +140,7 @@ func TestVectorAMPIsExactWhereAllIsGaussian(t *testing.T) {
 		for i, mu := range rows {
 			known.SetVec(i, y[mu])
 			for j, nu := range rows[:i+1] {
-				v := variance * dot(w.RawRowView(mu), w.RawRowView(nu))
+				v := variance * cholesky.Dot(w.RawRowView(mu), w.RawRowView(nu))
 				if i == j {
 					v += noise
 				}

@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/cholesky"
 	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/solver"
@@ -23,7 +24,7 @@ func TestTurnCommon(t *testing.T) {
 		}
 		z := slices.Clone(y)
 		turnCommon(z)
-		if math.Abs(z[0]-sum(y)/math.Sqrt(float64(p))) > 1e-15 || math.Abs(dot(y, y)-dot(z, z)) > 1e-14 {
+		if math.Abs(z[0]-sum(y)/math.Sqrt(float64(p))) > 1e-15 || math.Abs(cholesky.Dot(y, y)-cholesky.Dot(z, z)) > 1e-14 {
 			t.Errorf("%v has become %v", y, z)
 		}
 		turnCommon(z)
@@ -44,7 +45,7 @@ func TestVectorAMPWithOffsetsIsExactWhereAllIsGaussian(t *testing.T) {
 		for i := range row {
 			row[i] = (0.3 + rng.NormFloat64()) * math.Pow(10, float64(i)/n)
 		}
-		norm := math.Sqrt(dot(row, row))
+		norm := math.Sqrt(cholesky.Dot(row, row))
 		for i := range row {
 			row[i] /= norm
 		}

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"slices"
 
+	"github.com/calamp/calamp/internal/cholesky"
 	"github.com/calamp/calamp/internal/kernel"
 	"github.com/calamp/calamp/internal/parallel"
 )
@@ -255,7 +256,7 @@ func (t triangle) factor(threads int) bool {
 func factorSmall(a Matrix) bool {
 	for j := range a.Rows {
 		row := a.Row(j)[: j+1 : j+1]
-		d := row[j] - dot(row[:j], row[:j])
+		d := row[j] - cholesky.Dot(row[:j], row[:j])
 		if !(d > 0) || math.IsInf(d, 1) {
 			return false
 		}
@@ -263,18 +264,10 @@ func factorSmall(a Matrix) bool {
 		row[j] = root
 		for i := j + 1; i < a.Rows; i++ {
 			other := a.Row(i)[:j+1]
-			other[j] = (other[j] - dot(other[:j], row[:j])) / root
+			other[j] = (other[j] - cholesky.Dot(other[:j], row[:j])) / root
 		}
 	}
 	return true
-}
-
-func dot(a, b []float64) float64 {
-	total := 0.0
-	for i, v := range a {
-		total += float64(v * b[i])
-	}
-	return total
 }
 
 // SolveRight replaces b by bL⁻ᵀ, whose transpose is L⁻¹bᵀ.
@@ -442,7 +435,7 @@ func Square(c, t Matrix, threads int) {
 // Solve replaces b by A⁻¹b, for A = LLᵀ.
 func Solve(l Matrix, b []float64) {
 	for i := range b {
-		b[i] = (b[i] - dot(l.Row(i)[:i], b[:i])) / l.At(i, i)
+		b[i] = (b[i] - cholesky.Dot(l.Row(i)[:i], b[:i])) / l.At(i, i)
 	}
 	for i := len(b) - 1; i >= 0; i-- {
 		b[i] /= l.At(i, i)

@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/calamp/calamp/internal/amp"
+	"github.com/calamp/calamp/internal/cholesky"
 	"github.com/calamp/calamp/internal/dense"
 	"github.com/calamp/calamp/operator"
 )
@@ -78,7 +79,7 @@ func Gaussian(w operator.Matrix, y *mat.Dense, threads int) (*Readings, error) {
 		trace += k.At(mu, mu)
 	}
 	r.equalGains(k, level)
-	squares := product(level, level)
+	squares := cholesky.Dot(level, level)
 	for mu := range used {
 		row := k.Row(mu)
 		for nu := range mu + 1 {
@@ -111,7 +112,7 @@ func (r *Readings) equalGains(k dense.Matrix, level []float64) {
 		if shared && levels > 10*trace {
 			expected = level[mu] * level[mu]
 		}
-		logs[mu] = math.Log(product(r.z.Row(mu), r.z.Row(mu)) / expected)
+		logs[mu] = math.Log(cholesky.Dot(r.z.Row(mu), r.z.Row(mu)) / expected)
 	}
 	center, spread := mean(logs), 0.0
 	for _, v := range logs {
@@ -195,13 +196,6 @@ func WarnNotSparse(own Concentration, most float64, name string, other Concentra
 		return &Warning{Code: NotSparse, Message: text + "nor are they sparse in a basis of cosines; give a basis in which they are (--basis), or more sensors than entries"}
 	}
 	return &Warning{Code: NotSparse, Message: text + fmt.Sprintf("in a basis of cosines it is spread over %.2g %%: give --basis %s", 100*other.Density(), name)}
-}
-
-func product(a, b []float64) (sum float64) {
-	for i, v := range a {
-		sum += v * b[i]
-	}
-	return sum
 }
 
 // trigamma is ψ'(x), to a thousandth.

@@ -10,6 +10,7 @@ import (
 
 	"gonum.org/v1/gonum/lapack/gonum"
 
+	"github.com/calamp/calamp/internal/cholesky"
 	"github.com/calamp/calamp/internal/kernel"
 	"github.com/calamp/calamp/internal/parallel"
 )
@@ -113,7 +114,7 @@ func (r *reduction) reflect(f *Form, first, end int) {
 		for i := range r.y {
 			r.y[i] *= tau
 		}
-		along := 0.5 * tau * dot(r.y, r.v)
+		along := 0.5 * tau * cholesky.Dot(r.y, r.v)
 		for i, v := range r.v {
 			r.y[i] -= along * v
 		}
@@ -304,14 +305,6 @@ func transpose(a []float64, x *kernel.Matrix[float64]) {
 			}
 		}
 	}
-}
-
-func dot(a, b []float64) float64 {
-	total := 0.0
-	for i, x := range a {
-		total += x * b[i]
-	}
-	return total
 }
 
 // Eigenvalues of T, ascending.
