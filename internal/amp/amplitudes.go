@@ -153,21 +153,14 @@ func byParts(v []float64, n int) []float64 {
 func (b *planner) amplitudes() (on bool, why string, err error) {
 	_, varied := b.Model.Prior.(prior.Varied)
 	_, scalable := b.Model.Prior.(prior.Scalable)
-	switch {
-	case !varied:
-		return false, "not needed: the entries have the same variance", nil
-	case !b.learner():
-		return false, "not needed: the prior is known", nil
-	case b.stream():
-		return false, oneByOne, nil
-	case b.P < 2:
-		return false, "not needed: there is one signal", nil
-	case !scalable:
-		return false, fmt.Sprintf("not possible: a %T cannot be scaled", b.Model.Prior), nil
-	case b.Tol < 0:
-		return false, noConvergence, nil
-	}
-	return true, "how large each signal is, is learned", nil
+	return unless("how large each signal is, is learned", []reason{
+		{!varied, "not needed: the entries have the same variance"},
+		{!b.learner(), "not needed: the prior is known"},
+		{b.stream(), oneByOne},
+		{b.P < 2, "not needed: there is one signal"},
+		{!scalable, fmt.Sprintf("not possible: a %T cannot be scaled", b.Model.Prior)},
+		{b.Tol < 0, noConvergence},
+	})
 }
 
 func (b *planner) makeAmplitudes(*Solver) (Part, error) { return &amplitudes{}, nil }

@@ -144,32 +144,22 @@ func (b *planner) complexNumbers() (on bool, why string, err error) {
 // the readings say.
 func (b *planner) unevenStart() (on bool, why string, err error) {
 	p, ok := complexPriorOf(b.Model)
-	switch {
-	case !ok:
-		return false, "not needed: gains are real, or known", nil
-	case !p.Free():
-		return false, "not needed: something is known of phases", nil
-	case b.stream():
-		return false, "not needed: earlier samples say something of phases", nil
-	case b.Start != nil:
-		return false, "not needed: the start says something of phases", nil
-	}
-	return true, "nothing is known of phases: at zero signals would stay", nil
+	return unless("nothing is known of phases: at zero signals would stay", []reason{
+		{!ok, "not needed: gains are real, or known"},
+		{!p.Free(), "not needed: something is known of phases"},
+		{b.stream(), "not needed: earlier samples say something of phases"},
+		{b.Start != nil, "not needed: the start says something of phases"},
+	})
 }
 
 func (b *planner) phaseStep() (on bool, why string, err error) {
 	p, ok := complexPriorOf(b.Model)
-	switch {
-	case !ok:
-		return false, "not needed: gains are real, or known", nil
-	case p.Known():
-		return false, "not needed: phases are known", nil
-	case p.Free():
-		return false, "not needed: the common phase is a convention", nil
-	case b.NoScaleStep:
-		return false, asked, nil
-	}
-	return true, "with every scale step", nil
+	return unless("with every scale step", []reason{
+		{!ok, "not needed: gains are real, or known"},
+		{p.Known(), "not needed: phases are known"},
+		{p.Free(), "not needed: the common phase is a convention"},
+		{b.NoScaleStep, asked},
+	})
 }
 
 func (b *planner) makePhaseStep(*Solver) (Part, error) { return &phaseStep{}, nil }

@@ -27,15 +27,11 @@ const (
 )
 
 func (b *planner) creep() (on bool, why string, err error) {
-	switch {
-	case !b.networkHoldsScale() || b.layers.Together:
-		return false, "not needed: no network may hold the scale by little, with messages between its layers", nil
-	case b.stream():
-		return false, oneByOne, nil
-	case b.untouched() != "":
-		return false, b.untouched(), nil
-	}
-	return true, "what is left of a run that only creeps", nil
+	return unless("what is left of a run that only creeps", []reason{
+		{!b.networkHoldsScale() || b.layers.Together, "not needed: no network may hold the scale by little, with messages between its layers"},
+		{b.stream(), oneByOne},
+		{b.untouched() != "", b.untouched()},
+	})
 }
 
 func (b *planner) makeCreep(s *Solver) (Part, error) {

@@ -49,21 +49,14 @@ func (b *planner) latentMoves() (on bool, why string, err error) {
 	_, seen := b.W.(operator.Matrix)
 	_, streamed := b.W.(operator.Streamed)
 	_, noisy := channel.InOrder(b.Model.Channel).(channel.Noisy)
-	switch {
-	case !is || !b.layers.Together:
-		return false, "not needed: no latents are taken together", nil
-	case b.stream():
-		return false, oneByOne, nil
-	case !b.calibrates():
-		return false, noCalibration, nil
-	case b.offsetting() != nil || b.clips() || !noisy:
-		return false, "not possible with offsets, clipped readings, or without noise", nil
-	case b.untouched() != "":
-		return false, b.untouched(), nil
-	case !seen || streamed || float64(b.m)*float64(b.n)*float64(n.LatentEntries())*float64(b.P) > mostAlong:
-		return false, "not possible: W is not a table in memory, or it would take long", nil
-	}
-	return true, fmt.Sprintf("every %d iterations", jointEvery), nil
+	return unless(fmt.Sprintf("every %d iterations", jointEvery), []reason{
+		{!is || !b.layers.Together, "not needed: no latents are taken together"},
+		{b.stream(), oneByOne},
+		{!b.calibrates(), noCalibration},
+		{b.offsetting() != nil || b.clips() || !noisy, "not possible with offsets, clipped readings, or without noise"},
+		{b.untouched() != "", b.untouched()},
+		{!seen || streamed || is && float64(b.m)*float64(b.n)*float64(n.LatentEntries())*float64(b.P) > mostAlong, "not possible: W is not a table in memory, or it would take long"},
+	})
 }
 
 func (b *planner) makeLatentMoves(s *Solver) (Part, error) {

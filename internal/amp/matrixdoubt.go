@@ -46,21 +46,14 @@ func (b *planner) matrixDoubt() (on bool, why string, err error) {
 	case channel.ComplexPrior:
 		plain = !b.evidence()
 	}
-	switch {
-	case b.stream():
-		return false, oneByOne, nil
-	case !plain:
-		return false, "not possible: it is for one gain a sensor", nil
-	case b.codes():
-		return false, "not possible: readings are codes or counts, whose residuals are not those of noise", nil
-	case b.joint():
-		return false, jointInstead, nil // errors of their signals are correlated as signals are
-	case b.P < leastForOffsets*prior.ColumnsOf(b.Model.Prior):
-		return false, "not possible: residuals of so few signals say nothing of W", nil
-	case b.NoScaleStep && b.Tol < 0:
-		return false, leftAlone, nil
-	}
-	return true, "", nil
+	return unless("", []reason{
+		{b.stream(), oneByOne},
+		{!plain, "not possible: it is for one gain a sensor"},
+		{b.codes(), "not possible: readings are codes or counts, whose residuals are not those of noise"},
+		{b.joint(), jointInstead}, // errors of their signals are correlated as signals are
+		{b.P < leastForOffsets*prior.ColumnsOf(b.Model.Prior), "not possible: residuals of so few signals say nothing of W"},
+		{b.NoScaleStep && b.Tol < 0, leftAlone},
+	})
 }
 
 func (b *planner) makeMatrixDoubt(s *Solver) (Part, error) {

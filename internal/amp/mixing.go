@@ -21,10 +21,7 @@ const mixesFrom = 10
 const leastMixed = 0.1
 
 func (b *planner) mixing() (on bool, why string, err error) {
-	if !b.Mix {
-		return false, "not asked", nil
-	}
-	return true, "asked", nil
+	return unless("asked", []reason{{!b.Mix, "not asked"}})
 }
 
 func (b *planner) makeMixing(s *Solver) (Part, error) {

@@ -87,10 +87,7 @@ type jointLatents struct {
 }
 
 func (b *planner) jointLatents() (on bool, why string, err error) {
-	if !b.layers.Rows {
-		return false, "not needed: no latents are joint rows", nil
-	}
-	return true, "their covariance across signals", nil
+	return unless("their covariance across signals", []reason{{!b.layers.Rows, "not needed: no latents are joint rows"}})
 }
 
 func (b *planner) makeJointLatents(*Solver) (Part, error) {

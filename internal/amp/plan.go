@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/joint"
@@ -169,6 +170,28 @@ const (
 	realOnly       = "not possible with complex numbers"
 	leftAlone      = "asked: without scale steps the recursion is left alone"
 )
+
+// reason is why a line of the plan is left out, where it is so.
+type reason struct {
+	so  bool
+	why string
+}
+
+// against is the first of the reasons that holds; "" where none does.
+func against(reasons []reason) string {
+	if i := slices.IndexFunc(reasons, func(r reason) bool { return r.so }); i >= 0 {
+		return reasons[i].why
+	}
+	return ""
+}
+
+// unless decides a line that goes along, and what for, where there is no reason against it.
+func unless(what string, reasons []reason) (on bool, why string, err error) {
+	if why = against(reasons); why != "" {
+		return false, why, nil
+	}
+	return true, what, nil
+}
 
 // planner decides what a run does, with what it found out on the way.
 type planner struct {
@@ -536,24 +559,18 @@ func (b *planner) exactVariances() (on bool, why string, err error) {
 }
 
 func (b *planner) meanRemoval() (on bool, why string, err error) {
-	switch {
-	case b.vector():
-		return false, vectorInstead, nil
-	case b.NoMeanRemoval:
-		return false, asked, nil
-	case b.full():
-		return false, fullInstead, nil
-	case b.exchangeable():
-		return false, noneExchangeable, nil
-	case b.Variance == solver.Scalar:
-		return false, "not possible with scalar variances: further entries have others", nil
-	}
-	if b.numbers() > 1 {
-		return false, "not possible with complex numbers: their means are left in", nil
-	}
 	_, table := b.W.(operator.Matrix)
-	if _, of := operator.Separate(b.W); !table && of == nil {
-		return false, "not possible: the entries of W cannot be seen", nil
+	_, of := operator.Separate(b.W)
+	if why = against([]reason{
+		{b.vector(), vectorInstead},
+		{b.NoMeanRemoval, asked},
+		{b.full(), fullInstead},
+		{b.exchangeable(), noneExchangeable},
+		{b.Variance == solver.Scalar, "not possible with scalar variances: further entries have others"},
+		{b.numbers() > 1, "not possible with complex numbers: their means are left in"},
+		{!table && of == nil, "not possible: the entries of W cannot be seen"},
+	}); why != "" {
+		return false, why, nil
 	}
 	if b.centred == nil { // not looked at, or without
 		b.centred, err = b.withoutMeans()
@@ -568,19 +585,14 @@ func (b *planner) meanRemoval() (on bool, why string, err error) {
 // estimates that blow up, a past has moved with them, and full covariances have more
 // state than [State.Reset] knows.
 func (b *planner) newStart() (on bool, why string, err error) {
-	switch _, fixed := b.Damping.Fixed(); {
-	case fixed:
-		return false, "asked: the damping is fixed", nil
-	case b.full():
-		return false, fullInstead, nil
-	case b.exchangeable():
-		return false, noneExchangeable, nil
-	case b.learns():
-		return false, "not possible with a model that is learned", nil
-	case b.stream():
-		return false, "not possible with a past", nil
-	}
-	return true, "with more damping, should the estimates blow up", nil
+	_, fixed := b.Damping.Fixed()
+	return unless("with more damping, should the estimates blow up", []reason{
+		{fixed, "asked: the damping is fixed"},
+		{b.full(), fullInstead},
+		{b.exchangeable(), noneExchangeable},
+		{b.learns(), "not possible with a model that is learned"},
+		{b.stream(), "not possible with a past"},
+	})
 }
 
 // startNoise makes the channel's noise the least of what was given.
@@ -669,21 +681,14 @@ func (b *planner) untouched() string {
 
 // rowShifts are for offsets.
 func (b *planner) rowShifts() (on bool, why string, err error) {
-	switch {
-	case b.offsetting() == nil:
-		return false, "not needed without offsets", nil
-	case b.stream():
-		return false, oneByOne, nil
-	case b.P < leastShiftable:
-		return false, fmt.Sprintf("not possible: with fewer than %d signals a common shift cannot be separated from the signals", leastShiftable), nil
-	case b.full():
-		return false, fullInstead, nil
-	case b.exchangeable():
-		return false, noneExchangeable, nil
-	case b.untouched() != "":
-		return false, b.untouched(), nil
-	}
-	return true, "every few iterations, where an entry is there in most signals", nil
+	return unless("every few iterations, where an entry is there in most signals", []reason{
+		{b.offsetting() == nil, "not needed without offsets"},
+		{b.stream(), oneByOne},
+		{b.P < leastShiftable, fmt.Sprintf("not possible: with fewer than %d signals a common shift cannot be separated from the signals", leastShiftable)},
+		{b.full(), fullInstead},
+		{b.exchangeable(), noneExchangeable},
+		{b.untouched() != "", b.untouched()},
+	})
 }
 
 func (b *planner) makeRowShifts(*Solver) (Part, error) {
@@ -723,29 +728,21 @@ func (b *planner) power() float64 {
 }
 
 func (b *planner) freeScale() (on bool, why string, err error) {
-	if !b.LearnCalibration {
-		return false, "not needed: the model holds the scale", nil
-	}
-	if b.networkHoldsScale() {
-		return false, "not needed: the network holds the scale", nil
-	}
-	return true, "what only changes the common scale is taken back", nil
+	return unless("what only changes the common scale is taken back", []reason{
+		{!b.LearnCalibration, "not needed: the model holds the scale"},
+		{b.networkHoldsScale(), "not needed: the network holds the scale"},
+	})
 }
 
 func (b *planner) makeFreeScale(*Solver) (Part, error) { return freeScale{}, nil }
 
 func (b *planner) scaleStep() (on bool, why string, err error) {
-	switch {
-	case b.NoScaleStep:
-		return false, asked, nil
-	case !b.calibrates():
-		return false, noCalibration, nil
-	case b.networkHoldsScale():
-		return false, "not needed: the network holds the scale", nil
-	case b.LearnCalibration:
-		return false, "not needed: with a calibration that is learned the scale is a convention", nil
-	}
-	return true, "every few iterations", nil
+	return unless("every few iterations", []reason{
+		{b.NoScaleStep, asked},
+		{!b.calibrates(), noCalibration},
+		{b.networkHoldsScale(), "not needed: the network holds the scale"},
+		{b.LearnCalibration, "not needed: with a calibration that is learned the scale is a convention"},
+	})
 }
 
 func (b *planner) makeScaleStep(*Solver) (Part, error) {
@@ -770,19 +767,13 @@ func (b *planner) makeFaults(*Solver) (Part, error) {
 }
 
 func (b *planner) release() (on bool, why string, err error) {
-	switch {
-	case !b.plan.Has("faults"):
-		return false, "not needed without broken sensors", nil
-	case !b.plan.Has("scale step"):
-		return false, "not needed without scale steps", nil
-	case b.full():
-		return false, fullInstead, nil
-	case b.exchangeable():
-		return false, noneExchangeable, nil
-	case b.Tol < 0:
-		return false, noConvergence, nil
-	}
-	return true, "", nil
+	return unless("", []reason{
+		{!b.plan.Has("faults"), "not needed without broken sensors"},
+		{!b.plan.Has("scale step"), "not needed without scale steps"},
+		{b.full(), fullInstead},
+		{b.exchangeable(), noneExchangeable},
+		{b.Tol < 0, noConvergence},
+	})
 }
 
 func (b *planner) makeRelease(*Solver) (Part, error) { return &release{}, nil }
@@ -806,23 +797,18 @@ func (b *planner) rangeTest() (on bool, why string, err error) {
 // where it can.
 func (b *planner) cannotTest() (why string) {
 	known, ok := channel.CalibrationOf(b.Model.Channel).(channel.Bounded)
-	switch {
-	case !b.calibrates():
-		return noCalibration
-	case b.LearnCalibration:
-		return "not needed: the range is learned"
-	case b.untouched() != "":
-		return b.untouched()
-	case b.full():
-		return fullInstead
-	case b.each() < 2:
-		return "not possible: one signal does not separate the gains' spread from noise"
-	case b.clips():
-		return "not possible with clipped readings"
-	case b.plan.Has("joint moves"):
-		return "not possible with joint moves"
-	case !ok:
-		return fmt.Sprintf("not possible: a %T has no range to be tested", channel.CalibrationOf(b.Model.Channel))
+	why = against([]reason{
+		{!b.calibrates(), noCalibration},
+		{b.LearnCalibration, "not needed: the range is learned"},
+		{b.untouched() != "", b.untouched()},
+		{b.full(), fullInstead},
+		{b.each() < 2, "not possible: one signal does not separate the gains' spread from noise"},
+		{b.clips(), "not possible with clipped readings"},
+		{b.plan.Has("joint moves"), "not possible with joint moves"},
+		{!ok, fmt.Sprintf("not possible: a %T has no range to be tested", channel.CalibrationOf(b.Model.Channel))},
+	})
+	if why != "" {
+		return why
 	}
 	if err := known.Fills(); err != nil {
 		return "not needed: " + err.Error()
@@ -895,21 +881,15 @@ func (b *planner) family() (on bool, why string, err error) {
 func (b *planner) makeFamily(*Solver) (Part, error) { return &family{asked: b.SPrior}, nil }
 
 func (b *planner) outliers() (on bool, why string, err error) {
-	switch {
-	case !b.Outliers:
-		return false, asked, nil
-	case b.stream():
-		return false, "not needed: a stream sets readings aside by its own means", nil
-	case b.complex():
-		return false, "not possible with complex readings, which are pairs of columns", nil
-	case b.oneBit():
-		return false, "not possible: one bit cannot show that it is wrong", nil
-	case b.joint() && channel.Correlates(b.Model.Channel) != nil:
-		return false, "not possible with joint rows: " + channel.Correlates(b.Model.Channel).Error(), nil
-	case b.each() < leastOutlying:
-		return false, "not possible: so few readings of a sensor do not show which of them is wrong", nil
-	}
-	return true, "single readings that nothing explains are left out", nil
+	apart := channel.Correlates(b.Model.Channel)
+	return unless("single readings that nothing explains are left out", []reason{
+		{!b.Outliers, asked},
+		{b.stream(), "not needed: a stream sets readings aside by its own means"},
+		{b.complex(), "not possible with complex readings, which are pairs of columns"},
+		{b.oneBit(), "not possible: one bit cannot show that it is wrong"},
+		{b.joint() && apart != nil, fmt.Sprintf("not possible with joint rows: %v", apart)},
+		{b.each() < leastOutlying, "not possible: so few readings of a sensor do not show which of them is wrong"},
+	})
 }
 
 func (b *planner) makeOutliers(*Solver) (Part, error) {
@@ -917,10 +897,7 @@ func (b *planner) makeOutliers(*Solver) (Part, error) {
 }
 
 func (b *planner) watch() (on bool, why string, err error) {
-	if b.Watch == nil {
-		return false, "not needed: the run is not watched", nil
-	}
-	return true, b.WatchFor, nil
+	return unless(b.WatchFor, []reason{{b.Watch == nil, "not needed: the run is not watched"}})
 }
 
 func (b *planner) makeWatch(*Solver) (Part, error) { return b.Watch, nil }
@@ -929,45 +906,30 @@ func (b *planner) jointMoves() (on bool, why string, err error) {
 	_, ok := b.W.(operator.Matrix)
 	_, streamed := b.W.(operator.Streamed)
 	_, noisy := channel.InOrder(b.Model.Channel).(channel.Noisy)
-	switch {
-	case b.stream():
-		return false, oneByOne, nil
-	case b.P < 2:
-		return false, "not needed: there is one signal", nil
-	case !b.calibrates():
-		return false, noCalibration, nil
-	case b.full():
-		return false, fullInstead, nil
-	case b.exchangeable():
-		return false, noneExchangeable, nil
-	case b.complex():
-		return false, realOnly, nil
-	case b.vector():
-		return false, "not possible with vector AMP", nil
-	case b.untouched() != "":
-		return false, b.untouched(), nil
-	}
-	if b.offsetting() != nil {
-		return false, "not possible with offsets", nil
+	if why = against([]reason{
+		{b.stream(), oneByOne},
+		{b.P < 2, "not needed: there is one signal"},
+		{!b.calibrates(), noCalibration},
+		{b.full(), fullInstead},
+		{b.exchangeable(), noneExchangeable},
+		{b.complex(), realOnly},
+		{b.vector(), "not possible with vector AMP"},
+		{b.untouched() != "", b.untouched()},
+		{b.offsetting() != nil, "not possible with offsets"},
+	}); why != "" {
+		return false, why, nil
 	}
 	if b.common, b.inCommon = Proportions(b.Y, b.P); !(b.inCommon > MostInCommon) {
 		return false, fmt.Sprintf("not needed: the signals differ (%.2g of the readings' power is in common proportions)", b.inCommon), nil
 	}
-	switch {
-	case b.clips():
-		return false, "not possible with clipped readings", nil
-	case b.codes():
-		return false, "not possible with codes", nil
-	case !noisy:
-		return false, "not possible: the channel's noise cannot be raised", nil
-	case !ok || streamed:
-		return false, "not possible: W is no matrix in memory", nil
-	case b.m*b.n > mostJoint:
-		return false, fmt.Sprintf("not possible: a step would take too long with more than %d entries of W", mostJoint), nil
-	case !b.Fits(16 * int64(b.m) * int64(b.n) * int64(b.P)):
-		return false, "not possible: too little memory", nil
-	}
-	return true, fmt.Sprintf("%.3g of the readings' power is in common proportions", b.inCommon), nil
+	return unless(fmt.Sprintf("%.3g of the readings' power is in common proportions", b.inCommon), []reason{
+		{b.clips(), "not possible with clipped readings"},
+		{b.codes(), "not possible with codes"},
+		{!noisy, "not possible: the channel's noise cannot be raised"},
+		{!ok || streamed, "not possible: W is no matrix in memory"},
+		{b.m*b.n > mostJoint, fmt.Sprintf("not possible: a step would take too long with more than %d entries of W", mostJoint)},
+		{!b.Fits(16 * int64(b.m) * int64(b.n) * int64(b.P)), "not possible: too little memory"},
+	})
 }
 
 func (b *planner) makeJointMoves(s *Solver) (Part, error) {
@@ -975,19 +937,13 @@ func (b *planner) makeJointMoves(s *Solver) (Part, error) {
 }
 
 func (b *planner) widening() (on bool, why string, err error) {
-	switch {
-	case b.stream():
-		return false, oneByOne, nil
-	case b.P <= prior.ColumnsOf(b.Model.Prior):
-		return false, "not needed: there is one signal", nil
-	case !b.calibrates():
-		return false, noCalibration, nil
-	case b.untouched() != "":
-		return false, b.untouched(), nil
-	case b.sharesBars() && alwaysGaussian(b.Model.Prior):
-		return false, "not needed: signals are Gaussian, and joint error bars know what they have in common", nil
-	}
-	return true, "", nil
+	return unless("", []reason{
+		{b.stream(), oneByOne},
+		{b.P <= prior.ColumnsOf(b.Model.Prior), "not needed: there is one signal"},
+		{!b.calibrates(), noCalibration},
+		{b.untouched() != "", b.untouched()},
+		{b.sharesBars() && alwaysGaussian(b.Model.Prior), "not needed: signals are Gaussian, and joint error bars know what they have in common"},
+	})
 }
 
 func (b *planner) makeWidening(*Solver) (Part, error) { return &widening{factor: 1}, nil }
@@ -1015,11 +971,7 @@ func (b *planner) learning() (on bool, why string, err error) {
 	if known, ok := complexPriorOf(b.Model); b.LearnPhases && (!ok || known.Free() || known.Known()) {
 		return false, "", errors.New("how phases are spread is learned of complex gains, from a concentration that is neither 0 nor infinite")
 	}
-	switch {
-	case !b.learns():
-		return false, "not needed: the model is known", nil
-	}
-	return true, "the model is re-fitted between iterations", nil
+	return unless("the model is re-fitted between iterations", []reason{{!b.learns(), "not needed: the model is known"}})
 }
 
 func (b *planner) makeLearning(s *Solver) (Part, error) {

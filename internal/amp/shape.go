@@ -19,15 +19,11 @@ type shape struct {
 func (b *planner) shape() (on bool, why string, err error) {
 	g, ok := b.Model.Prior.(prior.GaussBernoulli)
 	const free = prior.Density | prior.SignalVar
-	switch {
-	case !ok || g.Learn&free != free:
-		return false, "not needed: the signals' prior is fixed", nil
-	case b.stream():
-		return false, oneByOne, nil
-	case b.Tol < 0:
-		return false, noConvergence, nil
-	}
-	return true, "a mixture where signals are unlike zero or one Gaussian", nil
+	return unless("a mixture where signals are unlike zero or one Gaussian", []reason{
+		{!ok || g.Learn&free != free, "not needed: the signals' prior is fixed"},
+		{b.stream(), oneByOne},
+		{b.Tol < 0, noConvergence},
+	})
 }
 
 func (b *planner) makeShape(*Solver) (Part, error) { return new(shape), nil }

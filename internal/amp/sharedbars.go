@@ -27,21 +27,14 @@ type sharedBars struct {
 }
 
 func (b *planner) sharedBars() (on bool, why string, err error) {
-	switch {
-	case b.Shared.Rows <= 1:
-		return false, "not needed: a row is a sensor", nil
-	case b.stream():
-		return false, oneByOne, nil
-	case !b.calibrates():
-		return false, noCalibration, nil
-	case b.complex() || b.plan.Has("network"):
-		return false, "not possible: signals are real, and their entries independent beforehand", nil
-	case b.offsetting() != nil:
-		return false, "not possible with offsets", nil
-	case b.untouched() != "":
-		return false, b.untouched(), nil
-	}
-	return true, "", nil
+	return unless("", []reason{
+		{b.Shared.Rows <= 1, "not needed: a row is a sensor"},
+		{b.stream(), oneByOne},
+		{!b.calibrates(), noCalibration},
+		{b.complex() || b.plan.Has("network"), "not possible: signals are real, and their entries independent beforehand"},
+		{b.offsetting() != nil, "not possible with offsets"},
+		{b.untouched() != "", b.untouched()},
+	})
 }
 
 // sharesBars reports whether the part goes along.

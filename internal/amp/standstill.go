@@ -58,15 +58,11 @@ const (
 )
 
 func (b *planner) standstill() (on bool, why string, err error) {
-	switch {
-	case b.stream() && !b.vector():
-		return false, "not needed without vector AMP", nil
-	case b.Tol < 0:
-		return false, noConvergence, nil
-	case b.Tol > 0:
-		return false, "asked: the tolerance is given", nil
-	}
-	return true, "", nil
+	return unless("", []reason{
+		{b.stream() && !b.vector(), "not needed without vector AMP"},
+		{b.Tol < 0, noConvergence},
+		{b.Tol > 0, "asked: the tolerance is given"},
+	})
 }
 
 func (b *planner) makeStandstill(s *Solver) (Part, error) {
