@@ -2,7 +2,6 @@ package amp
 
 import (
 	"context"
-	"errors"
 	"math"
 	"math/cmplx"
 
@@ -81,13 +80,10 @@ const (
 // complexSitesPossible says why complex signals cannot have sites, if they cannot.
 func (b *planner) complexSitesPossible() error {
 	known, gains := complexPriorOf(b.Model)
-	switch {
-	case !gains || known.Lo == known.Hi:
-		return errors.New("the evidence of complex signals is for gains whose amplitudes are unknown")
-	case operator.RowReader(b.W) == nil:
-		return errors.New("the evidence of complex signals needs a W whose entries can be seen")
-	}
-	return nil
+	return refusal([]reason{
+		{!gains || known.Lo == known.Hi, "the evidence of complex signals is for gains whose amplitudes are unknown"},
+		{operator.RowReader(b.W) == nil, "the evidence of complex signals needs a W whose entries can be seen"},
+	})
 }
 
 func newComplexSites(s *State, b *planner) *complexSites {

@@ -1,7 +1,6 @@
 package amp
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -60,21 +59,14 @@ func (b *planner) displacements() (on bool, why string, err error) {
 		return false, "not needed: rows of W are as given", nil
 	}
 	gain, isGain := channel.InOrder(b.Model.Channel).(channel.Gain)
-	switch {
-	case !isGain:
-		err = fmt.Errorf("parameters of sensors need real gains, found a %T", channel.InOrder(b.Model.Channel))
-	case gain.Saturation > 0:
-		err = errors.New("parameters of sensors and clipped readings do not go along yet: leave one of the two out")
-	case b.Shared.Rows > 0:
-		return false, "", NotShared("parameters of every sensor")
-	case b.full() || b.exchangeable():
-		err = errors.New("parameters of sensors need diagonal covariances")
-	case b.Variance == solver.Scalar:
-		err = errors.New("parameters of sensors need exact variances: scalar ones know nothing of rows that move")
-	case b.Joint == solver.JointOn:
-		err = errors.New("parameters of sensors are for signals by themselves: leave out that they belong together")
-	}
-	if err != nil {
+	if err = refusal([]reason{
+		{!isGain, fmt.Sprintf("parameters of sensors need real gains, found a %T", channel.InOrder(b.Model.Channel))},
+		{gain.Saturation > 0, "parameters of sensors and clipped readings do not go along yet: leave one of the two out"},
+		{b.Shared.Rows > 0, NotShared("parameters of every sensor").Error()},
+		{b.full() || b.exchangeable(), "parameters of sensors need diagonal covariances"},
+		{b.Variance == solver.Scalar, "parameters of sensors need exact variances: scalar ones know nothing of rows that move"},
+		{b.Joint == solver.JointOn, "parameters of sensors are for signals by themselves: leave out that they belong together"},
+	}); err != nil {
 		return false, "", err
 	}
 	b.Joint = solver.JointOff

@@ -2,7 +2,6 @@ package amp
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -1177,29 +1176,20 @@ func (b *planner) jointRows() (on bool, why string, err error) {
 func (b *planner) jointPossible() error {
 	_, known := partOf(b.Model.Prior)
 	columns := prior.ColumnsOf(b.Model.Prior)
-	switch {
-	case b.stream():
-		return errors.New("joint signals are for offline problems: streams solve their samples one by one")
-	case b.P < 2*columns:
-		return errors.New("joint signals: there is one signal, and nothing that it could have in common with others; expected 2 or more")
-	case !known:
-		return fmt.Errorf("joint signals need a prior of a spike and one slab, and a %T is none", b.Model.Prior)
-	case meansOfGroups(b.Model.Prior):
-		return errors.New("joint signals with groups have a mean of 0, or one that is learned")
-	case b.vector():
-		return errors.New("joint signals need AMP: vector AMP has one precision a signal")
-	case b.evidence():
-		return errors.New("joint signals need AMP: the evidence of Gaussian signals has variances of its own")
-	case b.full() || b.exchangeable():
-		return fmt.Errorf("joint signals have covariances of their own: leave %v ones out", b.Covariance)
-	case b.offsetting() != nil:
-		return errors.New("joint signals are for sensors without offsets")
-	case b.clips():
-		return errors.New("joint signals are for readings that are not clipped")
-	case b.codes():
-		return errors.New("joint signals are for readings that are no codes")
-	case b.LearnSensorNoise:
-		return errors.New("joint signals: the noise of every sensor can be given, and not learned")
+	if err := refusal([]reason{
+		{b.stream(), "joint signals are for offline problems: streams solve their samples one by one"},
+		{b.P < 2*columns, "joint signals: there is one signal, and nothing that it could have in common with others; expected 2 or more"},
+		{!known, fmt.Sprintf("joint signals need a prior of a spike and one slab, and a %T is none", b.Model.Prior)},
+		{meansOfGroups(b.Model.Prior), "joint signals with groups have a mean of 0, or one that is learned"},
+		{b.vector(), "joint signals need AMP: vector AMP has one precision a signal"},
+		{b.evidence(), "joint signals need AMP: the evidence of Gaussian signals has variances of its own"},
+		{b.full() || b.exchangeable(), fmt.Sprintf("joint signals have covariances of their own: leave %v ones out", b.Covariance)},
+		{b.offsetting() != nil, "joint signals are for sensors without offsets"},
+		{b.clips(), "joint signals are for readings that are not clipped"},
+		{b.codes(), "joint signals are for readings that are no codes"},
+		{b.LearnSensorNoise, "joint signals: the noise of every sensor can be given, and not learned"},
+	}); err != nil {
+		return err
 	}
 	if _, noisy := channel.InOrder(b.Model.Channel).(channel.Noisy); !noisy {
 		return fmt.Errorf("joint signals need Gaussian noise, and a %T has none", channel.InOrder(b.Model.Channel))

@@ -1,7 +1,6 @@
 package amp
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -50,23 +49,15 @@ func (p *Problem) follows() bool { return p.MatrixError > 0 || p.LearnMatrixErro
 
 func (b *planner) followsPossible() error {
 	_, noisy := channel.InOrder(b.Model.Channel).(channel.Noisy)
-	switch {
-	case !noisy:
-		return fmt.Errorf("errors of W are counted as noise, and a %T has none: it is no channel.Noisy", channel.InOrder(b.Model.Channel))
-	case b.stream():
-		return errors.New("errors of W are for offline problems")
-	case b.codes():
-		return errors.New("errors of W are for readings that are no codes")
-	case b.full() || b.exchangeable():
-		return errors.New("errors of W need diagonal covariances")
-	case b.LearnSensorNoise:
-		return errors.New("errors of W and noise of every sensor are not learned together: leave one of them out")
-	case b.joint():
-		return errors.New("errors of W are for signals by themselves: leave out that they belong together")
-	case b.evidence():
-		return errors.New("the evidence of Gaussian signals is for a W that is right")
-	}
-	return nil
+	return refusal([]reason{
+		{!noisy, fmt.Sprintf("errors of W are counted as noise, and a %T has none: it is no channel.Noisy", channel.InOrder(b.Model.Channel))},
+		{b.stream(), "errors of W are for offline problems"},
+		{b.codes(), "errors of W are for readings that are no codes"},
+		{b.full() || b.exchangeable(), "errors of W need diagonal covariances"},
+		{b.LearnSensorNoise, "errors of W and noise of every sensor are not learned together: leave one of them out"},
+		{b.joint(), "errors of W are for signals by themselves: leave out that they belong together"},
+		{b.evidence(), "the evidence of Gaussian signals is for a W that is right"},
+	})
 }
 
 func (b *planner) makeUnequalNoise(s *Solver) (Part, error) {

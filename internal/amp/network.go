@@ -64,15 +64,11 @@ func (b *planner) latentsPossible(n prior.Network) error {
 	_, sparse := n.Latents().(interface {
 		GaussBernoulliPrior() prior.GaussBernoulli
 	})
-	switch {
-	case b.stream():
-		return errors.New("joint latents are for offline problems: streams solve their samples one by one")
-	case !sparse:
-		return errors.New("joint latents have one Gauss–Bernoulli prior")
-	case b.P < 2:
-		return errors.New("joint latents: there is one signal, and nothing that it could have in common with others; expected 2 or more")
-	}
-	return nil
+	return refusal([]reason{
+		{b.stream(), "joint latents are for offline problems: streams solve their samples one by one"},
+		{!sparse, "joint latents have one Gauss–Bernoulli prior"},
+		{b.P < 2, "joint latents: there is one signal, and nothing that it could have in common with others; expected 2 or more"},
+	})
 }
 
 // firstLatentRows is the iteration from which on the covariance of latents is learned. Before signals have left their start their fields err in the same way, and rows take that for a

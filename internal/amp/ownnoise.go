@@ -1,7 +1,6 @@
 package amp
 
 import (
-	"errors"
 	"math"
 
 	"github.com/calamp/calamp/channel"
@@ -52,27 +51,17 @@ func (b *planner) takeOwnNoise() error {
 
 func (b *planner) ownNoisePossible() error {
 	const own = "noise of the sensors' own, at the reading, "
-	switch {
-	case b.stream() && b.LearnNoise:
-		return errors.New(own + "is not learned of a stream yet: give how much it is")
-	case b.Covariance != solver.Diagonal:
-		return errors.New(own + "needs diagonal covariances")
-	case b.LearnSensorNoise:
-		return errors.New(own + "is one for all sensors: that of every sensor is learned at the signal")
-	case b.Noise != nil:
-		return errors.New(own + "and noise variances of every sensor or reading, which are at the signal, exclude each other")
-	case b.clips():
-		return errors.New(own + "and clipped readings exclude each other yet")
-	case b.displaced() != nil:
-		return errors.New(own + "and parameters of sensors exclude each other yet")
-	case b.follows():
-		return errors.New(own + "and errors of W exclude each other yet")
-	case b.Joint == solver.JointOn:
-		return errors.New(own + "is for signals by themselves: leave out that they belong together")
-	case b.Algorithm == solver.Evidence:
-		return errors.New(own + "does not go along with signals that are integrated out (evidence)")
-	}
-	return nil
+	return refusal([]reason{
+		{b.stream() && b.LearnNoise, own + "is not learned of a stream yet: give how much it is"},
+		{b.Covariance != solver.Diagonal, own + "needs diagonal covariances"},
+		{b.LearnSensorNoise, own + "is one for all sensors: that of every sensor is learned at the signal"},
+		{b.Noise != nil, own + "and noise variances of every sensor or reading, which are at the signal, exclude each other"},
+		{b.clips(), own + "and clipped readings exclude each other yet"},
+		{b.displaced() != nil, own + "and parameters of sensors exclude each other yet"},
+		{b.follows(), own + "and errors of W exclude each other yet"},
+		{b.Joint == solver.JointOn, own + "is for signals by themselves: leave out that they belong together"},
+		{b.Algorithm == solver.Evidence, own + "does not go along with signals that are integrated out (evidence)"},
+	})
 }
 
 // learns reports whether the noise is to be learned.

@@ -185,6 +185,14 @@ func against(reasons []reason) string {
 	return ""
 }
 
+// refusal is the error of the first reason that holds; nil where none does.
+func refusal(reasons []reason) error {
+	if why := against(reasons); why != "" {
+		return errors.New(why)
+	}
+	return nil
+}
+
 // unless decides a line that goes along, and what for, where there is no reason against it.
 func unless(what string, reasons []reason) (on bool, why string, err error) {
 	if why = against(reasons); why != "" {
@@ -486,19 +494,16 @@ func (b *planner) covariances() (on bool, why string, err error) {
 
 // exchangeablePossible says why signals have no covariances of one size, if they have none.
 func (b *planner) exchangeablePossible() error {
-	switch {
-	case b.offsetting() == nil:
-		return errors.New("exchangeable covariances are for sensors with offsets: without them signals have none")
-	case b.separate():
-		return errors.New("exchangeable covariances are for signals of one matrix: those of different ones have none")
-	case b.Shared.Rows > 1:
-		return errors.New("exchangeable covariances are for sensors of one row each")
-	case b.stream():
-		return errors.New("exchangeable covariances are for offline problems: streams have one variance a signal")
-	case b.P < leastForOffsets:
-		return nil // which has the offsets as they were given
-	case b.vector() && float64(b.partial()) > mostPartial*float64(b.m):
-		return fmt.Errorf("exchangeable covariances by vector AMP leave out %d sensors of which single readings are missing, too many of %d", b.partial(), b.m)
+	if err := refusal([]reason{
+		{b.offsetting() == nil, "exchangeable covariances are for sensors with offsets: without them signals have none"},
+		{b.separate(), "exchangeable covariances are for signals of one matrix: those of different ones have none"},
+		{b.Shared.Rows > 1, "exchangeable covariances are for sensors of one row each"},
+		{b.stream(), "exchangeable covariances are for offline problems: streams have one variance a signal"},
+	}); err != nil || b.P < leastForOffsets { // which has the offsets as they were given
+		return err
+	}
+	if partial := b.partial(); b.vector() && float64(partial) > mostPartial*float64(b.m) {
+		return fmt.Errorf("exchangeable covariances by vector AMP leave out %d sensors of which single readings are missing, too many of %d", partial, b.m)
 	}
 	return nil
 }

@@ -26,19 +26,14 @@ var separateLeaves = map[string]bool{
 
 // separatePossible says what does not go along with matrices of the signals' own, or that they are of another number of signals.
 func (b *planner) separatePossible() error {
-	var with string
-	switch {
-	case b.stream() && operator.ChoiceOf(b.W) == nil:
-		with = "a stream"
-	case b.full() || b.exchangeable():
-		with = "covariances between signals"
-	case b.Joint == solver.JointOn:
-		with = "signals that belong together (joint)"
-	case b.follows():
-		with = "errors of W (matrix error)"
-	case b.evidence():
-		with = "signals that are integrated out (evidence)"
-	default:
+	with := against([]reason{
+		{b.stream() && operator.ChoiceOf(b.W) == nil, "a stream"},
+		{b.full() || b.exchangeable(), "covariances between signals"},
+		{b.Joint == solver.JointOn, "signals that belong together (joint)"},
+		{b.follows(), "errors of W (matrix error)"},
+		{b.evidence(), "signals that are integrated out (evidence)"},
+	})
+	if with == "" {
 		return operator.ForSignals(b.W, b.P/prior.ColumnsOf(b.Model.Prior))
 	}
 	return fmt.Errorf("signals with matrices of their own do not go along with %s yet: leave one of the two out", with)

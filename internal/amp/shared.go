@@ -46,17 +46,13 @@ func (b *planner) each() int { return b.Shared.rows() * b.P }
 
 // SharedPossible says what does not go along with sensors of several rows: all of it is here.
 func SharedPossible(p *Problem, settings *solver.Settings) error {
-	var with string
-	switch {
-	case settings.Covariance != solver.Diagonal:
-		with = "covariances between signals"
-	case p.Joint == solver.JointOn:
-		with = "signals that belong together (joint)"
-	case p.follows():
-		with = "errors of W (matrix error)"
-	case settings.Algorithm == solver.Evidence && prior.ColumnsOf(p.Model.Prior) == 1:
-		with = "signals that are integrated out (evidence)"
-	default:
+	with := against([]reason{
+		{settings.Covariance != solver.Diagonal, "covariances between signals"},
+		{p.Joint == solver.JointOn, "signals that belong together (joint)"},
+		{p.follows(), "errors of W (matrix error)"},
+		{settings.Algorithm == solver.Evidence && prior.ColumnsOf(p.Model.Prior) == 1, "signals that are integrated out (evidence)"},
+	})
+	if with == "" {
 		return nil
 	}
 	return NotShared(with)
