@@ -177,8 +177,8 @@ type recorder struct {
 // After implements [amp.Part].
 func (p *recorder) After(s *amp.Solver, l *amp.Line) amp.Verdict {
 	it := Iteration{Algorithm: p.run.plan.Algorithm, Index: l.Index, Change: l.Change, Scale: l.Scale, Damping: l.Damping}
-	it.MeanXVar = mean(s.State.C)
-	it.MeanSVar = mean(s.State.SVar)
+	it.MeanXVar = amp.Mean(s.State.C)
+	it.MeanSVar = amp.Mean(s.State.SVar)
 	it.MeanV, it.OffV = s.Iteration.MeanV()
 	r := p.run
 	it.LogEvidence = math.NaN()
@@ -379,12 +379,4 @@ func (r *run) result(d *diagnosis.Run) *Result {
 		res.ScaleSD, res.placement = s.Placement.SD, s.Placement
 	}
 	return res
-}
-
-func mean(v []float64) float64 {
-	total := 0.0
-	for _, x := range v {
-		total += x
-	}
-	return total / float64(len(v))
 }

@@ -48,8 +48,8 @@ func (b *Block) validate(s *State) error {
 	if b == nil {
 		return nil
 	}
-	if len(b.Samples) == 0 || len(b.Samples) > mostWarmUp || len(s.Warm) > 0 || len(b.Stats) != len(s.Stats) || !allFinite(b.Stats) || b.Learned > s.Samples || len(b.Scenes) > mostScenes ||
-		!allFinite([]float64{b.Quadratic, b.Volume, b.Signals.Active, b.Signals.Pull, b.Novel}) || !(b.Scale > 0) || math.IsInf(b.Scale, 1) {
+	if len(b.Samples) == 0 || len(b.Samples) > mostWarmUp || len(s.Warm) > 0 || len(b.Stats) != len(s.Stats) || !amp.AllFinite(b.Stats) || b.Learned > s.Samples || len(b.Scenes) > mostScenes ||
+		!amp.AllFinite([]float64{b.Quadratic, b.Volume, b.Signals.Active, b.Signals.Pull, b.Novel}) || !(b.Scale > 0) || math.IsInf(b.Scale, 1) {
 		return fmt.Errorf("state: no block of %d samples", len(b.Samples))
 	}
 	for i := range b.Scenes {

@@ -545,7 +545,7 @@ func (c *Calibrator) judge() Reject {
 		return NoReadings
 	case c.outcome == amp.Diverged:
 		return Diverged
-	case !allFinite(c.sample.Stats):
+	case !amp.AllFinite(c.sample.Stats):
 		return Diverged
 	case c.opt.Commit == Always:
 		return Accepted
@@ -666,12 +666,3 @@ func (c *Calibrator) addsUp() bool {
 // Freeze switches learning off or on between samples, as Options.Freeze does
 // from the start.
 func (c *Calibrator) Freeze(frozen bool) { c.opt.Freeze, c.followed = frozen, nil }
-
-func allFinite(v []float64) bool {
-	for _, x := range v {
-		if math.IsNaN(x - x) {
-			return false
-		}
-	}
-	return true
-}

@@ -227,7 +227,7 @@ func (s *State) Validate() error {
 	}
 	for mu := range m {
 		stats := s.Stats[mu*width : (mu+1)*width]
-		if !allFinite(stats) || !allFinite(s.Health[mu:mu+1]) || s.Flag[mu] > Inconsistent {
+		if !amp.AllFinite(stats) || !amp.AllFinite(s.Health[mu:mu+1]) || s.Flag[mu] > Inconsistent {
 			return fmt.Errorf("state: sensor %d has statistics %v, health %g, flag %d", mu, stats[:min(width, mostShown)], s.Health[mu], s.Flag[mu])
 		}
 		if width == gainWidth && !(stats[0] >= 0 && stats[2] >= 0) {
@@ -237,7 +237,7 @@ func (s *State) Validate() error {
 			return fmt.Errorf("state: sensor %d has complex statistics %v", mu, stats[:min(width, mostShown)])
 		}
 	}
-	if !allFinite([]float64{s.Quadratic, s.Volume}) || !(s.Retention > 0 && s.Retention <= 1) {
+	if !amp.AllFinite([]float64{s.Quadratic, s.Volume}) || !(s.Retention > 0 && s.Retention <= 1) {
 		return fmt.Errorf("state: scale sums %g and %g, retention %g", s.Quadratic, s.Volume, s.Retention)
 	}
 	if err := s.Anchor.Validate(); err != nil {
@@ -249,7 +249,7 @@ func (s *State) Validate() error {
 	if err := errors.Join(s.validateWarm(m), s.Outliers.validate(), s.Brightness.validate()); err != nil {
 		return err
 	}
-	if !allFinite(s.Spread) || len(s.Spread) > 0 && !(slices.Min(s.Spread) > 0) {
+	if !amp.AllFinite(s.Spread) || len(s.Spread) > 0 && !(slices.Min(s.Spread) > 0) {
 		return fmt.Errorf("state: parameters of sensors with spreads of %v", s.Spread)
 	}
 	if s.Range != nil {
@@ -257,7 +257,7 @@ func (s *State) Validate() error {
 			return fmt.Errorf("state: learned distribution of s: %w", err)
 		}
 	}
-	if g := s.Signals; !(g.Active >= 0) || !allFinite([]float64{g.Active, g.Pull}) {
+	if g := s.Signals; !(g.Active >= 0) || !amp.AllFinite([]float64{g.Active, g.Pull}) {
 		return fmt.Errorf("state: the signals' sums of the scale are %g and %g", g.Active, g.Pull)
 	}
 	for i := range s.Scenes {

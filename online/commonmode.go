@@ -33,7 +33,7 @@ const (
 )
 
 func (b *Brightness) validate() error {
-	if !(b.Samples >= 0 && b.Square >= 0) || !allFinite([]float64{b.Samples, b.Mean, b.Square}) {
+	if !(b.Samples >= 0 && b.Square >= 0) || !amp.AllFinite([]float64{b.Samples, b.Mean, b.Square}) {
 		return fmt.Errorf("state: signals of the brightness %g ± √%g over %g samples", b.Mean, b.Square, b.Samples)
 	}
 	return nil

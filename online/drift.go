@@ -111,14 +111,14 @@ func (d *Drift) validate(stats, sensors int) error {
 		return fmt.Errorf("state: a drift of %d members, expected %d", len(d.Stats), len(walks))
 	}
 	for l := range walks {
-		if len(d.Stats[l]) != stats || len(d.Scores[l]) != sensors || !allFinite(d.Stats[l]) || !allFinite(d.Scores[l]) {
+		if len(d.Stats[l]) != stats || len(d.Scores[l]) != sensors || !amp.AllFinite(d.Stats[l]) || !amp.AllFinite(d.Scores[l]) {
 			return fmt.Errorf("state: drift: member %d has impossible statistics", l)
 		}
 		if !(d.Parts[l] > 0 && d.Parts[l] <= 1) || !(d.Sums[l] >= 0) || math.IsInf(d.Sums[l], 1) {
 			return fmt.Errorf("state: drift: member %d describes the part %g, with the sum %g", l, d.Parts[l], d.Sums[l])
 		}
 	}
-	if !allFinite([]float64{d.Quadratic, d.Volume}) {
+	if !amp.AllFinite([]float64{d.Quadratic, d.Volume}) {
 		return fmt.Errorf("state: drift: scale sums %g and %g", d.Quadratic, d.Volume)
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/amp"
 	"github.com/calamp/calamp/internal/tables"
 	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/prior"
@@ -131,7 +132,7 @@ func TestExtremeReadings(t *testing.T) {
 						}
 					case err != nil:
 						t.Errorf("%s: %v", what, err)
-					case !allFinite(e.X) || !allFinite(e.XVar):
+					case !amp.AllFinite(e.X) || !amp.AllFinite(e.XVar):
 						t.Errorf("%s: x̂ is not finite", what)
 					case all && (size > solver.MostSize || size < solver.LeastSize || math.IsNaN(size)) && e.Reject != WarmingUp:
 						if e.Committed || !slices.Equal(c.state.Stats, before.Stats) || c.state.Samples != before.Samples {

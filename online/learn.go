@@ -53,7 +53,7 @@ func (m *Model) Power() (power float64, ok bool) {
 
 // Validate reports what is no model, whatever the prior.
 func (m *Model) Validate() error {
-	if !allFinite(m.Values) {
+	if !amp.AllFinite(m.Values) {
 		return fmt.Errorf("the prior's parameters must be finite, found %v", m.Values)
 	}
 	if g, ok := m.GaussBernoulli(); ok {
@@ -105,7 +105,7 @@ func newLearner(m amp.Model, opt *Options) (*learner, amp.Model, error) {
 	}
 	if p, ok := m.Prior.(prior.Parametric); ok {
 		l.start.Values = p.Values()
-		if learned && !allFinite(l.start.Values) {
+		if learned && !amp.AllFinite(l.start.Values) {
 			something := slices.Clone(l.start.Values)
 			for i, v := range something {
 				if math.IsNaN(v) {

@@ -6,6 +6,7 @@ import (
 	"math/cmplx"
 	"slices"
 
+	"github.com/calamp/calamp/internal/amp"
 	"github.com/calamp/calamp/internal/cholesky"
 )
 
@@ -35,7 +36,7 @@ func (s *Scene) clone() Scene {
 }
 
 func (s *Scene) validate(m int) error {
-	if len(s.Pattern) != m || !allFinite(s.Pattern) || !(s.Samples >= 1) || math.IsInf(s.Samples, 1) {
+	if len(s.Pattern) != m || !amp.AllFinite(s.Pattern) || !(s.Samples >= 1) || math.IsInf(s.Samples, 1) {
 		return fmt.Errorf("state: a scene of %d samples with a pattern of %d readings", int(s.Samples), len(s.Pattern))
 	}
 	return nil

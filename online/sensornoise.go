@@ -45,7 +45,7 @@ func (n *SensorNoise) validate(m int) error {
 	if n == nil {
 		return nil
 	}
-	if len(n.Sum) != m || len(n.Weight) != m || !allFinite(n.Sum) || !allFinite(n.Weight) || slices.Min(n.Weight) < 0 {
+	if len(n.Sum) != m || len(n.Weight) != m || !amp.AllFinite(n.Sum) || !amp.AllFinite(n.Weight) || slices.Min(n.Weight) < 0 {
 		return fmt.Errorf("state: what was learned of the noise of %d sensors", len(n.Sum))
 	}
 	return nil

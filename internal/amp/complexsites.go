@@ -578,4 +578,4 @@ func (g *complexSites) scaleSums(quadratic, volume float64) (q, v float64) {
 }
 
 // MeanV implements [Iteration].
-func (g *complexSites) MeanV() (mean, off float64) { return sum(g.V) / float64(len(g.V)), 0 }
+func (g *complexSites) MeanV() (mean, off float64) { return Mean(g.V), 0 }

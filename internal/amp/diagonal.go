@@ -317,7 +317,7 @@ func (s *State) logNorm() (total float64) {
 }
 
 // MeanV implements [Iteration].
-func (d *diagonal) MeanV() (v, off float64) { return sum(d.V) / float64(len(d.V)), 0 }
+func (d *diagonal) MeanV() (v, off float64) { return Mean(d.V), 0 }
 
 // scaleSums implements [Iteration].
 func (d *diagonal) scaleSums(quadratic, volume float64) (q, v float64) {

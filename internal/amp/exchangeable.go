@@ -225,7 +225,7 @@ func (e *exchangeable) MeanV() (v, off float64) { return e.meanCovariance() }
 
 // meanCovariance is the mean variance of z, and the mean covariance of two signals' z.
 func (s *State) meanCovariance() (v, off float64) {
-	return sum(s.V) / float64(len(s.V)), sum(s.common) / float64(s.M)
+	return Mean(s.V), sum(s.common) / float64(s.M)
 }
 
 // scaleSums implements [Iteration].

@@ -289,7 +289,7 @@ func (f *full) LogEvidence() float64 {
 
 // MeanV implements [Iteration].
 func (f *full) MeanV() (v, off float64) {
-	v = sum(f.V) / float64(len(f.V))
+	v = Mean(f.V)
 	if f.P == 1 {
 		return v, 0
 	}

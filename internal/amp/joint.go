@@ -169,7 +169,7 @@ func (j *jointMoves) solveGains() {
 // assemble sets up the system.
 func (j *jointMoves) assemble() bool {
 	e := j.state
-	least := jointNoise * (sum(e.V) / float64(len(e.V)))
+	least := jointNoise * Mean(e.V)
 	parallel.Run(e.P, e.Threads, func(k int) {
 		j.read(k, least, e.X[k*e.N:(k+1)*e.N])
 		j.choose(k)

@@ -521,7 +521,7 @@ func (e *jointRows) input() {
 		least = leastBesideMeans
 	}
 	a, _, ok := e.rows.Span.NewShape(e.slope, e.P, e.columns, least)
-	if !ok && e.columns > 1 && allFinite(e.slope) { // phases are hardly known yet
+	if !ok && e.columns > 1 && AllFinite(e.slope) { // phases are hardly known yet
 		a, ok = e.rows.Span.Round(e.P), true
 	}
 	if !ok {
@@ -901,7 +901,7 @@ func (e *jointRows) scaleSums(quadratic, volume float64) (q, v float64) {
 
 // MeanV implements [Iteration].
 func (e *jointRows) MeanV() (v, off float64) {
-	v = sum(e.V) / float64(len(e.V))
+	v = Mean(e.V)
 	for k := range e.P {
 		for l := range k {
 			off += math.Abs(e.covariance[k*e.P+l])

@@ -128,7 +128,7 @@ func (j *latentMoves) linearise(k int) {
 	a.product.Mul(j.w, slopes)
 	var pull mat.VecDense
 	pull.MulVec(slopes.T(), mat.NewVecDense(e.N, e.Onward[k*e.N:(k+1)*e.N]))
-	j.read(k, jointNoise*(sum(e.V)/float64(len(e.V))), e.X[k*e.N:(k+1)*e.N])
+	j.read(k, jointNoise*Mean(e.V), e.X[k*e.N:(k+1)*e.N])
 	s.active, s.inverse, s.pull = s.active[:0], s.inverse[:0], s.pull[:0]
 	for i, t := range a.precision {
 		p := pull.AtVec(i) + a.slope[i]

@@ -71,7 +71,7 @@ func (p *mixing) After(s *Solver, l *Line) Verdict {
 
 // mixingProduct is that of two moves of the parts, in units of variances, of which a move of a variance counts as one.
 func (s *State) mixingProduct() func(a, b [][]float64) float64 {
-	c, v, slope := sum(s.C)/float64(len(s.C)), sum(s.V)/float64(len(s.V)), sum(s.DG)/float64(len(s.DG))
+	c, v, slope := Mean(s.C), Mean(s.V), Mean(s.DG)
 	weights := []float64{1 / c, 1 / c, v, 1 / (c * c), 1 / (slope * slope)}
 	return func(a, b [][]float64) (total float64) {
 		for i, w := range weights {

@@ -544,10 +544,11 @@ func (s *State) Restore() {
 
 // finite reports whether the estimates can be returned: sums are no numbers where an entry is none.
 func (s *State) finite() bool {
-	return allFinite(s.Norm) && allFinite(s.SumC) && allFinite(s.S)
+	return AllFinite(s.Norm) && AllFinite(s.SumC) && AllFinite(s.S)
 }
 
-func allFinite(v []float64) bool {
+// AllFinite reports whether none of the values is infinite, or no number.
+func AllFinite(v []float64) bool {
 	for _, x := range v {
 		if math.IsNaN(x - x) {
 			return false
@@ -561,6 +562,9 @@ func scale(v []float64, c float64) {
 		v[i] *= c
 	}
 }
+
+// Mean is the mean of values.
+func Mean(v []float64) float64 { return sum(v) / float64(len(v)) }
 
 func sum(v []float64) float64 {
 	total := 0.0

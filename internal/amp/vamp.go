@@ -124,7 +124,7 @@ func (v *vamp) Step(delta float64) error {
 		return err
 	}
 	v.goOn()
-	if !allFinite(v.SVar) || !allFinite(v.r1) || !allFinite(v.p1) {
+	if !AllFinite(v.SVar) || !AllFinite(v.r1) || !AllFinite(v.p1) {
 		v.Moved[0] = math.NaN() // seen by the caller as a step to take back
 	}
 	return nil
@@ -437,7 +437,7 @@ func (v *vamp) scaleSums(quadratic, volume float64) (q, k float64) {
 }
 
 // MeanV implements [Iteration].
-func (v *vamp) MeanV() (mean, off float64) { return sum(v.V) / float64(len(v.V)), 0 }
+func (v *vamp) MeanV() (mean, off float64) { return Mean(v.V), 0 }
 
 func swap(a, b []float64) {
 	for i, x := range a {

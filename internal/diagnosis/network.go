@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/calamp/calamp/evolution"
+	"github.com/calamp/calamp/internal/amp"
 	"github.com/calamp/calamp/prior"
 )
 
@@ -40,7 +41,7 @@ func (r *Run) warnNetwork() *Warning {
 		return nil
 	}
 	own := r.model().Prior.Variance()
-	left := mean(r.state.C) / own
+	left := amp.Mean(r.state.C) / own
 	more, z := r.state.SlackWanted()
 	learned := r.LearnNoise || network.SlackLearned()
 	switch {
@@ -57,7 +58,7 @@ const toldContradicted = "told-contradicted"
 
 // otherNetwork says that signals which theory recovers were not found; empty where they were, or come out of none.
 func (r *Run) otherNetwork() string {
-	if _, ok := prior.NetworkOf(r.model().Prior); !ok || mean(r.state.C) < wellKnown*r.model().Prior.Variance() {
+	if _, ok := prior.NetworkOf(r.model().Prior); !ok || amp.Mean(r.state.C) < wellKnown*r.model().Prior.Variance() {
 		return ""
 	}
 	return "theory recovers signals that come out of this network from so many sensors: these may come out of another one, or its weights are far from independent"

@@ -114,7 +114,7 @@ func (r *Readings) equalGains(k dense.Matrix, level []float64) {
 		}
 		logs[mu] = math.Log(cholesky.Dot(r.z.Row(mu), r.z.Row(mu)) / expected)
 	}
-	center, spread := mean(logs), 0.0
+	center, spread := amp.Mean(logs), 0.0
 	for _, v := range logs {
 		spread += (v - center) * (v - center) / float64(m)
 	}
@@ -162,7 +162,7 @@ func (r *Readings) Concentration(basis operator.Operator, threads int) (Concentr
 
 // concentration is that of entries of which f (N) and q (N×P) are known.
 func concentration(f []float64, q dense.Matrix) Concentration {
-	least := barelySeen * mean(f)
+	least := barelySeen * amp.Mean(f)
 	total, seen := make([]float64, q.Columns), 0.0
 	for i, v := range f {
 		if v > least {

@@ -305,7 +305,7 @@ func (r *Run) warnNothingLearned() *Warning {
 	if r.known() {
 		return nil // it may be known better than readings can tell
 	}
-	after := mean(r.state.SVar)
+	after := amp.Mean(r.state.SVar)
 	learning, is := amp.PartOf[*amp.Learning](r.Solver)
 	blurred := is && learning.Blurred
 	if after < narrowed*before && !blurred {
@@ -327,7 +327,7 @@ func (r *Run) warnNothingLearned() *Warning {
 			Message: fmt.Sprintf("the readings do not determine the spread of s: they agree with [%.4g, %.4g], and improve the s of no sensor", lo, hi),
 		}
 	}
-	if !r.gainsMatter() && mean(r.state.C) < unmoved*r.model().Prior.Variance() {
+	if !r.gainsMatter() && amp.Mean(r.state.C) < unmoved*r.model().Prior.Variance() {
 		return nil // there was nothing to learn, and the signals are known
 	}
 	return &Warning{
@@ -370,7 +370,7 @@ func (r *Run) warnUnexplained() *Warning {
 		first := k * r.state.Columns() * r.state.N
 		each := r.state.C[first : first+r.state.N]
 		found := r.state.SumC[k*r.state.Columns()] / float64(r.state.N) // before error bars were widened
-		if c := found * r.unknownOf(each) / mean(each); c > max(unexplained*explained, recovered*own) {
+		if c := found * r.unknownOf(each) / amp.Mean(each); c > max(unexplained*explained, recovered*own) {
 			w.Signals = append(w.Signals, k)
 			worst = max(worst, c)
 		}
@@ -457,12 +457,4 @@ func (r *Run) warnTraces() *Warning {
 	return &Warning{Code: EstimatedTraces, Message: fmt.Sprintf(
 		"the precisions of vector AMP are estimates without a decomposition of W, here right to %.2g %%, and error bars may be off by some %.2g %%; with memory for a decomposition they are exact",
 		100*e, 100*tracesGrow*e)}
-}
-
-func mean(v []float64) float64 {
-	total := 0.0
-	for _, x := range v {
-		total += x
-	}
-	return total / float64(len(v))
 }
