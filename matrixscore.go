@@ -124,7 +124,7 @@ func (r *run) matrixScores(outcome amp.Outcome) (*scores, error) {
 	if r.solver.Scores() {
 		found, err = r.passedScores(directions)
 	} else {
-		found, err = r.integratedScores(directions)
+		found = r.integratedScores(directions)
 	}
 	if found == nil || err != nil {
 		return nil, err
@@ -174,16 +174,16 @@ func (r *run) passedScores(directions []Direction) (*scores, error) {
 }
 
 // integratedScores are those of signals that were integrated out; nil where they were not.
-func (r *run) integratedScores(directions []Direction) (*scores, error) {
+func (r *run) integratedScores(directions []Direction) *scores {
 	products := make([]func(u, x []float64) error, len(directions))
 	for j := range directions {
 		products[j] = directions[j].product
 	}
 	slope, scatter, information, err := r.solver.IntegratedScores(products)
 	if slope == nil || err != nil {
-		return nil, nil // of what has no precision nothing is said
+		return nil // of what has no precision nothing is said
 	}
-	return &scores{slope: slope, scatter: scatter, information: information}, nil
+	return &scores{slope: slope, scatter: scatter, information: information}
 }
 
 // warnRandomErrors says that entries of W are wrong at random, as residuals of sensors say that are correlated over signals as these are. Where signals are integrated out

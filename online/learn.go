@@ -191,7 +191,7 @@ func (l *learner) guess(c *Calibrator, y *mat.Dense) (*Model, error) {
 		signal, gain, err := calamp.GuessComplex(c.sample.W, y, signal, channel.ComplexGain{Prior: known, NoiseVar: complexColumns * m.NoiseVar})
 		switch {
 		case persistent:
-			m.Values = prior.PersistingComplex(c.n, signal).Values()
+			m.Values = prior.Persisting(c.n, signal).(prior.Parametric).Values()
 		case len(m.Values) > 0:
 			m.Values = signal.Values()
 		}
@@ -231,7 +231,7 @@ func (l *learner) guess(c *Calibrator, y *mat.Dense) (*Model, error) {
 	if persistent && err == nil {
 		var kinds prior.Prior
 		if kinds, err = groups.WithValues(m.Values); err == nil {
-			m.Values = prior.PersistingGroups(kinds.(prior.Groups)).Values()
+			m.Values = prior.Persisting(c.n, kinds).(prior.Parametric).Values()
 		}
 	}
 	m.NoiseVar = gain.NoiseVar

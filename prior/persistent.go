@@ -20,18 +20,27 @@ type Persistent struct {
 	Support []float64 // N, πᵢ of the sample before
 }
 
-// Persisting is the prior before the first sample of n entries, all of one distribution.
-func Persisting(n int, entry GaussBernoulli) Persistent {
-	groups, err := ByGroup(make([]int, n), []GaussBernoulli{entry.GaussBernoulliPrior()})
-	if err != nil {
-		panic("calamp: " + err.Error()) // n is 0
+// Persisting is the prior before the first sample of n entries, of which p is drawn at random: a [GaussBernoulli], of real entries or complex
+// ones, or [Groups] of such. It is p itself where that is of another family.
+func Persisting(n int, p Prior) Prior {
+	switch p := p.(type) {
+	case GaussBernoulli:
+		groups, err := ByGroup(make([]int, n), []GaussBernoulli{p.GaussBernoulliPrior()})
+		if err != nil {
+			panic("calamp: " + err.Error()) // n is 0
+		}
+		groups.Learn = p.Learn
+		return persistingGroups(groups)
+	case Groups:
+		return persistingGroups(p)
+	case ComplexGaussBernoulli:
+		return persistingComplex(n, p)
 	}
-	groups.Learn = entry.Learn
-	return PersistingGroups(groups)
+	return p
 }
 
-// PersistingGroups is the prior before the first sample of entries of these groups.
-func PersistingGroups(groups Groups) Persistent {
+// persistingGroups is the prior before the first sample of entries of these groups.
+func persistingGroups(groups Groups) Persistent {
 	p := Persistent{Kinds: groups, Support: make([]float64, groups.Entries())}
 	for _, kind := range groups.kinds {
 		p.Stay = append(p.Stay, kind.Density)
@@ -56,9 +65,9 @@ func (p Persistent) Drawn() Prior {
 func (p Persistent) Begun(drawn Prior) Prior {
 	switch drawn := drawn.(type) {
 	case GaussBernoulli:
-		return PersistingGroups(p.Kinds.with([]GaussBernoulli{drawn.GaussBernoulliPrior()}))
+		return persistingGroups(p.Kinds.with([]GaussBernoulli{drawn.GaussBernoulliPrior()}))
 	case Groups:
-		return PersistingGroups(p.Kinds.with(drawn.kinds))
+		return persistingGroups(p.Kinds.with(drawn.kinds))
 	}
 	return p
 }

@@ -5,15 +5,15 @@ import (
 	"slices"
 )
 
-// ComplexPersistent is [Persistent] of complex entries. Make it with [PersistingComplex].
+// ComplexPersistent is [Persistent] of complex entries. Make it with [Persisting].
 type ComplexPersistent struct {
 	Entry   ComplexGaussBernoulli // of an entry drawn at random, with what is learned of it
 	Stay    float64               // τ
 	Support []float64             // N, πᵢ of the sample before
 }
 
-// PersistingComplex is the prior before the first sample of n entries.
-func PersistingComplex(n int, entry ComplexGaussBernoulli) ComplexPersistent {
+// persistingComplex is the prior before the first sample of n entries.
+func persistingComplex(n int, entry ComplexGaussBernoulli) ComplexPersistent {
 	return ComplexPersistent{Entry: entry, Stay: entry.Density, Support: slices.Repeat([]float64{entry.Density}, n)}
 }
 
@@ -23,7 +23,7 @@ func (p ComplexPersistent) Drawn() Prior { return p.Entry }
 // Begun is that of [Persistent].
 func (p ComplexPersistent) Begun(drawn Prior) Prior {
 	if g, is := drawn.(ComplexGaussBernoulli); is {
-		return PersistingComplex(len(p.Support), g.Learning(p.Entry.Learn).(ComplexGaussBernoulli))
+		return persistingComplex(len(p.Support), g.Learning(p.Entry.Learn).(ComplexGaussBernoulli))
 	}
 	return p
 }

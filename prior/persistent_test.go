@@ -12,7 +12,7 @@ func TestPersistentBeginsUnrelated(t *testing.T) {
 	const n = 40
 	rng := rand.New(rand.NewPCG(1, 2))
 	entry := GaussBernoulli{Density: 0.2, SignalMean: 0.3, SignalVar: 2, Learn: Density | SignalMean | SignalVar}
-	p := Persisting(n, entry)
+	p := Persisting(n, entry).(Persistent)
 	lambda, sigma := make([]float64, n), make([]float64, n)
 	for i := range lambda {
 		lambda[i], sigma[i] = 2*rng.NormFloat64(), math.Exp(rng.NormFloat64())
@@ -42,7 +42,7 @@ func TestPersistentBeginsUnrelated(t *testing.T) {
 func TestPersistentIsLearned(t *testing.T) {
 	const n, density, stay, noise = 400, 0.2, 0.95, 1e-4
 	rng := rand.New(rand.NewPCG(3, 4))
-	p := Persisting(n, GaussBernoulli{Density: 0.5, SignalVar: 1, Learn: Density | SignalVar})
+	p := Persisting(n, GaussBernoulli{Density: 0.5, SignalVar: 1, Learn: Density | SignalVar}).(Persistent)
 	there := make([]bool, n)
 	for i := range there {
 		there[i] = rng.Float64() < density

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"math"
 	"math/cmplx"
 	"slices"
@@ -258,8 +257,4 @@ func atMost(k, n int, q float64) float64 {
 		total += math.Exp(lgamma(n) - lgamma(j) - lgamma(n-j) + float64(j)*math.Log(q) + float64(n-j)*math.Log(1-q))
 	}
 	return total
-}
-
-func (v *verdict) String() string {
-	return fmt.Sprintf("error %.2g, coverage %.2f, deviation %.2g", v.error, v.coverage, v.deviation)
 }

@@ -52,28 +52,19 @@ func loadTables(path string, m, n int) ([]operator.Operator, error) {
 	if err != nil {
 		return nil, err
 	}
-	shape := a.Shape
-	if len(shape) == 2 {
-		shape = append([]int{1}, shape...)
+	dims := a.dims()
+	if len(a.Shape) == 2 {
+		a.Shape = append([]int{1}, a.Shape...)
 	}
-	if len(shape) != 3 || shape[0] < 1 || shape[1] != m || shape[2] != n {
-		return nil, a.fault("the derivatives are %s, expected J×%d×%d, one of the size of W for each parameter", a.dims(), m, n)
+	if shape := a.Shape; len(shape) != 3 || shape[0] < 1 || shape[1] != m || shape[2] != n {
+		return nil, a.fault("the derivatives are %s, expected J×%d×%d, one of the size of W for each parameter", dims, m, n)
 	}
 	if err := checkFinite(a, false); err != nil {
 		return nil, err
 	}
-	list := make([]operator.Operator, shape[0])
+	list := make([]operator.Operator, a.Shape[0])
 	for j := range list {
-		one := &Array{Info: Info{Name: a.Name, Shape: []int{m, n}, Dtype: a.Dtype}, path: a.path}
-		switch from, to := j*m*n, (j+1)*m*n; {
-		case a.complex128 != nil:
-			one.complex128 = a.complex128[from:to]
-		case a.complex64 != nil:
-			one.complex64 = a.complex64[from:to]
-		default:
-			one.Data = a.Data[from:to]
-		}
-		if list[j], err = one.table(); err != nil {
+		if list[j], err = a.page(j).table(); err != nil {
 			return nil, fmt.Errorf("derivative %d: %w", j, err)
 		}
 	}

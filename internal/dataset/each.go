@@ -45,7 +45,7 @@ func (a *Array) operator() (operator.Operator, error) {
 	return w, nil
 }
 
-// page is matrix j of a W of three dimensions.
+// page is matrix j of an array of three dimensions.
 func (a *Array) page(j int) *Array {
 	one := *a.size()
 	from, to := j*one.count(), (j+1)*one.count()

@@ -132,16 +132,8 @@ func pairsOf(x []float64, n int) *mat.Dense {
 // complexErrors are those of [errorsOf], after the best complex factor where they are scaled ones. s may be nil.
 func complexErrors(v Values, x, truth []float64, n int, s []complex128, of calamp.Truth) calamp.Metrics {
 	m := calamp.ScoreComplex(pairsOf(x, n), s, calamp.Truth{X: pairsOf(truth, n), S: of.S, Phase: of.Phase})
-	v.set("x_mse", m.XMSE)
-	v.set("x_mse_scaled", m.XMSEScaled)
-	v.set("x_one_minus_ncc", m.XOneMinusNCC)
-	v.set("scale", m.Scale)
+	v.score(m, s != nil)
 	v.set("phase_shift", m.PhaseShift)
-	if s != nil {
-		v.set("s_mse", m.SMSE)
-		v.set("s_mse_scaled", m.SMSEScaled)
-		v.set("s_one_minus_cncc", m.SOneMinusCNCC)
-	}
 	return m
 }
 

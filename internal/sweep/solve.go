@@ -217,15 +217,22 @@ func (p Point) records(k int) bool {
 // nearly one for any estimate when the range is narrow.
 func errorsOf(v Values, x, x0, s, s0 []float64) {
 	m := calamp.Score(mat.NewDense(len(x), 1, x), s, calamp.Truth{X: mat.NewDense(len(x0), 1, x0), S: s0})
+	v.score(m, true)
+	raw := calamp.Score(mat.NewDense(len(s), 1, s), nil, calamp.Truth{X: mat.NewDense(len(s0), 1, s0)})
+	v.set("s_one_minus_ncc", raw.XOneMinusNCC)
+}
+
+// score sets the errors of signals, and where s is known those of gains.
+func (v Values) score(m calamp.Metrics, gains bool) {
 	v.set("x_mse", m.XMSE)
 	v.set("x_mse_scaled", m.XMSEScaled)
 	v.set("x_one_minus_ncc", m.XOneMinusNCC)
-	v.set("s_mse", m.SMSE)
-	v.set("s_mse_scaled", m.SMSEScaled)
-	v.set("s_one_minus_cncc", m.SOneMinusCNCC)
 	v.set("scale", m.Scale)
-	raw := calamp.Score(mat.NewDense(len(s), 1, s), nil, calamp.Truth{X: mat.NewDense(len(s0), 1, s0)})
-	v.set("s_one_minus_ncc", raw.XOneMinusNCC)
+	if gains {
+		v.set("s_mse", m.SMSE)
+		v.set("s_mse_scaled", m.SMSEScaled)
+		v.set("s_one_minus_cncc", m.SOneMinusCNCC)
+	}
 }
 
 // levels are the credible intervals of Gaussian posteriors, in standard deviations.

@@ -54,25 +54,22 @@ func (c *calibration) sensors(gain channel.Gain) channel.Calibrating {
 func (c *calibration) known() (prior.Prior, channel.Calibrating, error) {
 	if c.complex {
 		signal, sensors := c.model.KnownComplex(&c.phases)
-		if g, is := signal.(prior.ComplexGaussBernoulli); is && c.persist {
-			signal = prior.PersistingComplex(c.entries, g)
-		}
-		return signal, sensors, nil
+		return c.persisting(signal), sensors, nil
 	}
 	g, gain := c.model.Known()
 	signal, err := c.groups.Signal(&c.model, c.model.Signal(c.prior.OfEntries(g)))
 	if err == nil && c.prior.Entries() > 0 {
 		signal = c.prior.OfLatents(signal)
 	}
-	if c.persist {
-		switch g := signal.(type) {
-		case prior.GaussBernoulli:
-			signal = prior.Persisting(c.entries, g)
-		case prior.Groups:
-			signal = prior.PersistingGroups(g)
-		}
+	return c.persisting(signal), c.sensors(gain), err
+}
+
+// persisting is a prior of entries that stay from sample to sample, where they do.
+func (c *calibration) persisting(p prior.Prior) prior.Prior {
+	if !c.persist {
+		return p
 	}
-	return signal, c.sensors(gain), err
+	return prior.Persisting(c.entries, p)
 }
 
 func (c *calibration) newRun(in *material) (*onlineRun, error) {

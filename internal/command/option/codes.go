@@ -111,12 +111,9 @@ func (c *Codes) TakeNoise(flags *pflag.FlagSet, m *Model) error {
 	if Given(flags, "noise-var") && (m.NoiseVar != 0 || m.Noise.File != "" || m.Noise.PerSensor) {
 		return console.Usage("--counts and --noise-var exclude each other: the noise of counts is their own")
 	}
-	m.NoiseVar, m.Learned, m.Assumed = 0, without(m.Learned, "noise-var"), without(m.Assumed, "noise-var")
+	m.NoiseVar = 0
+	m.forget("noise-var")
 	return nil
-}
-
-func without(list []string, name string) []string {
-	return slices.DeleteFunc(list, func(other string) bool { return other == name })
 }
 
 // Of are the sensors of g as converters, whose last code is of size saturation where it is above 0, or as counters.

@@ -3,7 +3,6 @@ package option
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -181,8 +180,7 @@ func (m *Model) forgetMean(flags *pflag.FlagSet) error {
 	if m.Learns(name) && Given(flags, name) {
 		return console.Usage("--%s %s: complex signals have mean 0, since no phase is preferred", name, AutoWord)
 	}
-	is := func(flag string) bool { return flag == name }
-	m.Learned, m.Assumed = slices.DeleteFunc(m.Learned, is), slices.DeleteFunc(m.Assumed, is)
+	m.forget(name)
 	return nil
 }
 

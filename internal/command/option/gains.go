@@ -104,8 +104,7 @@ func (m *Model) LoadKnowledge(flags *pflag.FlagSet, known *channel.Knowledge, se
 	if a, ok := flags.Lookup("s-range").Value.(*auto); ok {
 		a.on = false
 	}
-	drop := func(name string) bool { return name == "s-range" }
-	m.Learned, m.Assumed = slices.DeleteFunc(m.Learned, drop), slices.DeleteFunc(m.Assumed, drop)
+	m.forget("s-range")
 	p := m.GainPrior()
 	m.SRange = [2]float64{p.Lo, p.Hi}
 	return nil

@@ -185,6 +185,12 @@ func (m *Model) CompleteLearnable(flags *pflag.FlagSet, can bool) error {
 	return err
 }
 
+// forget makes a flag's value neither one that is learned nor one that was assumed.
+func (m *Model) forget(name string) {
+	is := func(other string) bool { return other == name }
+	m.Learned, m.Assumed = slices.DeleteFunc(m.Learned, is), slices.DeleteFunc(m.Assumed, is)
+}
+
 // Learns says whether the flag's value is to be learned.
 func (m *Model) Learns(name string) bool { return slices.Contains(m.Learned, name) }
 

@@ -450,7 +450,7 @@ func (m *ModelFile) Matrix() string {
 
 // Open are the parameters that are neither given nor have a default: what is learned.
 func (m *ModelFile) Open(prior *SignalPrior) (open []string) {
-	foreign := strings.Fields(map[string]string{mixtureFamily: "density signal-mean signal-var", Laplace: "signal-mean"}[prior.Family])
+	foreign := foreignTo(prior.Family)
 	for _, name := range ModelFlags {
 		known := m.of(name) != "" || name == "s-range" && (m.of("s-mean") != "" || m.of("s-from") != "")
 		if !known && !slices.Contains(foreign, name) {

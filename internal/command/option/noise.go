@@ -204,7 +204,7 @@ func (m *Model) TakePhotons(flags *pflag.FlagSet, can bool) error {
 		return console.Usage("--noise %s: nothing is learned here: give both numbers, such as calamp solve finds", &m.photons)
 	}
 	m.NoiseAt, m.NoiseVar = atReading, m.photons.read*m.photons.read
-	m.Learned, m.Assumed = without(m.Learned, "noise-var"), without(m.Assumed, "noise-var")
+	m.forget("noise-var")
 	if m.photons.learns() {
 		m.Learned = append(m.Learned, "noise-var")
 	}

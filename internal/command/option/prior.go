@@ -3,7 +3,6 @@ package option
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -108,15 +107,18 @@ func (s *SignalPrior) Complete(flags *pflag.FlagSet, m *Model, learns bool) erro
 	case mixture && len(s.Components) == 0:
 		s.Learned, s.guess = true, true
 	}
-	foreign := map[string]string{mixtureFamily: "density signal-mean signal-var", Laplace: "signal-mean"}
-	for _, name := range strings.Fields(foreign[s.Family]) {
+	for _, name := range foreignTo(s.Family) {
 		if Given(flags, name) {
 			return console.Usage("--%s is no parameter of --prior %s", name, s.Family)
 		}
-		is := func(flag string) bool { return flag == name }
-		m.Assumed, m.Learned = slices.DeleteFunc(m.Assumed, is), slices.DeleteFunc(m.Learned, is)
+		m.forget(name)
 	}
 	return nil
+}
+
+// foreignTo are the flags of the model that are no parameters of a family.
+func foreignTo(family string) []string {
+	return strings.Fields(map[string]string{mixtureFamily: "density signal-mean signal-var", Laplace: "signal-mean"}[family])
 }
 
 // Signal is the prior of a run whose model has been guessed, with what is to be learned of it, by group.

@@ -74,6 +74,12 @@ const AlphaUsage = "sensors for each entry, α = M/N"
 // Signals adds --p.
 func Signals(flags *pflag.FlagSet, p *int, usage string) { flags.Var(Count(p, 1), "p", usage) }
 
+// RowsPerSensor adds --rows-per-sensor.
+func RowsPerSensor(flags *pflag.FlagSet, rows *int, usage string) {
+	*rows = 1
+	flags.Var(Count(rows, 1), "rows-per-sensor", "rows of W that are read with one gain"+usage)
+}
+
 // Seed adds --seed; the value before is the default.
 func Seed(flags *pflag.FlagSet, seed *uint64, usage string) {
 	flags.Uint64Var(seed, "seed", *seed, usage)

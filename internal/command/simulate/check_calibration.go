@@ -82,7 +82,7 @@ func (c *checkCalibration) run(flags *pflag.FlagSet) error {
 	); err != nil {
 		return err
 	}
-	t, err := c.teacher(flags)
+	t, err := c.teacher()
 	if err != nil {
 		return err
 	}

@@ -92,8 +92,7 @@ times these.`,
 	s.model.RegisterWithNoise(flags)
 	s.model.RegisterNoiseAt(flags)
 	s.model.RegisterRows(flags)
-	s.rows = 1
-	flags.Var(option.Count(&s.rows, 1), "rows-per-sensor", "rows of W that are read with one gain, one after the other; --alpha and --m count rows")
+	option.RowsPerSensor(flags, &s.rows, ", one after the other; --alpha and --m count rows")
 	flags.Var(option.Number(&s.spread, option.NotNegative), "noise-spread", "noise variances of sensors, log-uniform over so many decades about --noise-var; they are in the\nfile as noise_var0")
 	s.prior.Register(flags, option.GaussBernoulli)
 	s.groups.Register(flags)
@@ -141,7 +140,7 @@ func (s *simulate) run(flags *pflag.FlagSet) error {
 	if operator.IsComplex(w) && !s.complex {
 		return console.Usage("--matrix %s is complex, and the problem is real", s.given).WithHint("add --complex")
 	}
-	t, err := s.teacher(flags)
+	t, err := s.teacher()
 	if err != nil {
 		return err
 	}
@@ -244,7 +243,7 @@ func (s *simulate) solving() string {
 }
 
 // teacher is the ensemble that the flags describe.
-func (s *simulate) teacher(flags *pflag.FlagSet) (t teacher.Teacher, err error) {
+func (s *simulate) teacher() (t teacher.Teacher, err error) {
 	t = teacher.Teacher{N: s.n, P: s.p, Matrix: s.matrix, Signal: s.model.Prior(), Gain: s.model.GainPrior(), NoiseVar: s.model.NoiseVar, Offset: s.offset}
 	if own := s.model.Channel().Own; s.model.AtReading() {
 		t.NoiseVar, t.Own = 0, own

@@ -91,8 +91,7 @@ func (t *theory) before() float64 {
 
 // registerRows adds --rows-per-sensor.
 func (t *theory) registerRows(flags *pflag.FlagSet) {
-	t.rows = 1
-	flags.Var(option.Count(&t.rows, 1), "rows-per-sensor", "rows of W that are read with one gain (--sensors of calamp solve); α counts rows")
+	option.RowsPerSensor(flags, &t.rows, " (--sensors of calamp solve); α counts rows")
 }
 
 // readings is how many readings a sensor has, of all its rows.
