@@ -2,10 +2,10 @@ package channel
 
 import "math"
 
-// Contracting is a channel that can say to full relative precision how much a reading
+// contracting is a channel that can say to full relative precision how much a reading
 // narrows z: its posterior variance over V, which is 1 + V∂g and next to nothing where there is
 // next to no noise.
-type Contracting interface {
+type contracting interface {
 	Channel
 
 	// Contraction writes that ratio for every reading of a block whose outputs are
@@ -15,7 +15,7 @@ type Contracting interface {
 
 // ContractionOf is that of c, from ∂g where c does not know better, within [0, 1].
 func ContractionOf(c Channel, dst []float64, b *Block) {
-	if known, ok := c.(Contracting); ok {
+	if known, ok := c.(contracting); ok {
 		known.Contraction(dst, b)
 	} else {
 		for j, v := range b.V {
@@ -30,14 +30,14 @@ func ContractionOf(c Channel, dst []float64, b *Block) {
 	}
 }
 
-// Contraction implements [Contracting]: Δ/(V+Δ).
+// Contraction implements [contracting]: Δ/(V+Δ).
 func (c AWGN) Contraction(dst []float64, b *Block) {
 	for j, v := range b.V {
 		dst[j] = c.NoiseVar / (v + c.NoiseVar)
 	}
 }
 
-// Contraction implements [Contracting]: [Δ + V Cˢ y²/(V+Δ)] / (V+Δ).
+// Contraction implements [contracting]: [Δ + V Cˢ y²/(V+Δ)] / (V+Δ).
 func (c Gain) Contraction(dst []float64, b *Block) {
 	for j, v := range b.V {
 		d, y := v+c.NoiseVar, b.Y[j]
@@ -48,7 +48,7 @@ func (c Gain) Contraction(dst []float64, b *Block) {
 	}
 }
 
-// Contraction implements [Contracting]: [Δ + V Cˢ|y|²/(V+Δ)] / (V+Δ), with the V of both parts, for each of them.
+// Contraction implements [contracting]: [Δ + V Cˢ|y|²/(V+Δ)] / (V+Δ), with the V of both parts, for each of them.
 func (c ComplexGain) Contraction(dst []float64, b *Block) {
 	for j := 0; j < len(dst); j += complexColumns {
 		v, y := b.V[j]+b.V[j+1], pair(b.Y, j)
@@ -58,5 +58,5 @@ func (c ComplexGain) Contraction(dst []float64, b *Block) {
 	}
 }
 
-// Contraction implements [Contracting].
+// Contraction implements [contracting].
 func (f Faulty) Contraction(dst []float64, b *Block) { ContractionOf(f.Working, dst, b) }

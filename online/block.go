@@ -26,7 +26,7 @@ type Block struct {
 	Stats             []float64
 	Quadratic, Volume float64
 	Signals           amp.SignalSums
-	Scenes            []Scene
+	Scenes            []scene
 	Scale             float64 // product of the scale steps since
 	Learned           uint64  // samples learned from before
 	Novel             float64 // sum over the samples of the part of each that scenes before the block do not have

@@ -85,12 +85,12 @@ type absorbed struct {
 	shortened int        // iteration at which the past was last tempered
 	tempering bool       // the past may be weakened, whatever the memory
 	change    *Change    // found in this sample
-	lately    Brightness // of the signals before it
+	lately    brightness // of the signals before it
 	outcome   amp.Outcome
 	moves     moves
 	chi       []float64 // M, standardised residuals, NaN where missing
 	spread    float64   // of the residuals: their median size, 1 for N(0, 1)
-	scene     []float64 // M×columns, of the sample; see [Scene]
+	scene     []float64 // M×columns, of the sample; see [scene]
 	weight    float64   // for how much the sample counts
 	estimate  Estimate
 }

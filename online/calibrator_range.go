@@ -29,15 +29,15 @@ func (r *LearnedRange) clone() *LearnedRange {
 	return &c
 }
 
-// RangeNotFilled says so of a posterior.
-type RangeNotFilled struct {
+// rangeNotFilled says so of a posterior.
+type rangeNotFilled struct {
 	Given channel.GainPrior
 	LearnedRange
 	ScaleSD float64 // relative
 }
 
 // String says it in a sentence.
-func (f *RangeNotFilled) String() string {
+func (f *rangeNotFilled) String() string {
 	mean, variance := channel.Typical(f.Prior)
 	sd := math.Sqrt(variance)
 	learned := fmt.Sprintf("with mean %.4g and standard deviation %.2g; the common scale is known to ±%.2g %%", mean, sd, 100*f.ScaleSD)
@@ -112,7 +112,7 @@ func (c *Calibrator) examineRange() (anew bool) {
 		s.Doubt = c.doubt(odds, omit)
 		return false
 	}
-	s.Doubt = RangeDoubt{}
+	s.Doubt = rangeDoubt{}
 	learned := c.within(omit)
 	if learned.Precision == 0 {
 		return false // too few sensors
@@ -205,20 +205,20 @@ func (c *Calibrator) learnedScale(omit []bool) (log, sd float64) {
 	return amp.ScaleWithin(*c.given, mean, variance, omit, s.Signals, false)
 }
 
-// RangeDoubt is that the gains may merely lie in a given range which they do not contradict, as of the latest test.
-type RangeDoubt struct {
+// rangeDoubt is that the gains may merely lie in a given range which they do not contradict, as of the latest test.
+type rangeDoubt struct {
 	Chance float64 // the probability of it (see [amp.Doubt]); 0 before the first test
 	Apart  float64 // how far the scale's logarithm is then from where it is, root mean square
 }
 
 // doubt is what the samples so far leave of it.
-func (c *Calibrator) doubt(odds float64, omit []bool) RangeDoubt {
+func (c *Calibrator) doubt(odds float64, omit []bool) rangeDoubt {
 	mean, sd := c.learnedScale(omit)
-	return RangeDoubt{Chance: amp.Doubt(odds), Apart: math.Hypot(mean, sd)}
+	return rangeDoubt{Chance: amp.Doubt(odds), Apart: math.Hypot(mean, sd)}
 }
 
 // widened is the standard deviation of the scale's logarithm with that doubt.
-func (d RangeDoubt) widened(sd float64) float64 {
+func (d rangeDoubt) widened(sd float64) float64 {
 	return math.Sqrt((1-d.Chance)*sd*sd + d.Chance*d.Apart*d.Apart)
 }
 

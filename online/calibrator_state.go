@@ -36,7 +36,7 @@ type State struct {
 
 	// Range is the distribution of gains that do not fill the range that was given; nil where they do.
 	Range *LearnedRange
-	Doubt RangeDoubt // that they do, while Range is nil
+	Doubt rangeDoubt // that they do, while Range is nil
 
 	// Anchor is what held the common scale of what was reported. All that is in the
 	// state is as without it.
@@ -56,7 +56,7 @@ type State struct {
 
 	// Scenes are what the latest samples have looked like, so that those that look
 	// similar count for less.
-	Scenes []Scene
+	Scenes []scene
 
 	// Warm are the samples (each of M readings, NaN where missing, two numbers each where they are complex) that are kept until there are enough to be solved
 	// together, and OffsetSD is what these have taught of the offsets; 0 where it is given.
@@ -70,15 +70,15 @@ type State struct {
 	Spread []float64
 
 	// Outliers is how many readings were outliers; zero where that was not looked at.
-	Outliers OutlierCount
+	Outliers outlierCount
 
 	// Brightness is how large signals were; zero where outliers were not looked for.
-	Brightness Brightness
+	Brightness brightness
 
 	// Forks explain the latest samples, which contradict the state; none while it is
 	// not contradicted. Alert is what is left of the watchfulness after a change.
-	Forks []Fork
-	Alert Alert
+	Forks []fork
+	Alert alert
 }
 
 func newState(m, width int, retention float64) State {
@@ -184,7 +184,7 @@ func (c *Calibrator) Restore(s *State) error {
 	copy(c.state.Health, s.Health)
 	copy(c.state.Flag, s.Flag)
 	c.state.Quadratic, c.state.Volume, c.state.Samples = s.Quadratic, s.Volume, s.Samples
-	c.state.Signals, c.state.Range, c.state.Doubt = s.Signals, nil, RangeDoubt{}
+	c.state.Signals, c.state.Range, c.state.Doubt = s.Signals, nil, rangeDoubt{}
 	if c.given != nil {
 		c.state.Range, c.state.Doubt = s.Range.clone(), s.Doubt
 	}
@@ -199,7 +199,7 @@ func (c *Calibrator) Restore(s *State) error {
 	if c.blocks() {
 		c.state.Block = rest.Block
 	}
-	c.state.Forks, c.state.Alert, c.state.Scenes = nil, Alert{}, nil
+	c.state.Forks, c.state.Alert, c.state.Scenes = nil, alert{}, nil
 	if c.opt.Commit == Sane {
 		c.state.Forks, c.state.Alert, c.state.Scenes = rest.Forks, rest.Alert, rest.Scenes
 	}
@@ -317,7 +317,7 @@ type Posterior struct {
 	NoiseVar []float64
 
 	// Range is there where the gains do not fill the range that was given.
-	Range *RangeNotFilled
+	Range *rangeNotFilled
 
 	// Warnings say so, and what else is to be known before trusting the scale.
 	Warnings []calamp.Warning
@@ -364,7 +364,7 @@ func (c *Calibrator) Posterior() *Posterior {
 	known := c.sample.Calibration()
 	p.ScaleSD = math.Hypot(c.scaleSD(), channel.CommonScaleSD(known))
 	if s.Range != nil {
-		p.Range = &RangeNotFilled{Given: *c.given, LearnedRange: *s.Range, ScaleSD: p.ScaleSD}
+		p.Range = &rangeNotFilled{Given: *c.given, LearnedRange: *s.Range, ScaleSD: p.ScaleSD}
 	}
 	p.Calibration = &channel.Posteriors{Prior: known, Stats: slices.Clone(s.Stats)}
 	c.blend(p.Calibration.Stats)

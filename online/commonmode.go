@@ -19,9 +19,9 @@ type Disturbance struct {
 	Factor float64
 }
 
-// Brightness is how large signals were: the mean of the logarithms of their powers and the mean square of their deviations,
+// brightness is how large signals were: the mean of the logarithms of their powers and the mean square of their deviations,
 // over Samples, at most brightMemory.
-type Brightness struct{ Samples, Mean, Square float64 }
+type brightness struct{ Samples, Mean, Square float64 }
 
 const (
 	// A signal is far larger or smaller than those before by [diagnosis.BrightChance] standard deviations, of chance or of what they
@@ -32,7 +32,7 @@ const (
 	mostBright   = 2
 )
 
-func (b *Brightness) validate() error {
+func (b *brightness) validate() error {
 	if !(b.Samples >= 0 && b.Square >= 0) || !amp.AllFinite([]float64{b.Samples, b.Mean, b.Square}) {
 		return fmt.Errorf("state: signals of the brightness %g ± √%g over %g samples", b.Mean, b.Square, b.Samples)
 	}
@@ -40,10 +40,10 @@ func (b *Brightness) validate() error {
 }
 
 // sd is the standard deviation that the next signal may have, of which chance makes so much.
-func (b *Brightness) sd(chance float64) float64 { return max(chance, math.Sqrt(b.Square)) }
+func (b *brightness) sd(chance float64) float64 { return max(chance, math.Sqrt(b.Square)) }
 
 // absorb adds a signal. One that is far off counts as if it were by mostBright.
-func (b *Brightness) absorb(logarithm, chance float64) {
+func (b *brightness) absorb(logarithm, chance float64) {
 	if math.IsInf(logarithm, 0) {
 		return
 	}

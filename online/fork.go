@@ -18,9 +18,9 @@ type Hypothesis struct {
 	Range bool // the range of s that was given is too narrow, and nothing of the past holds
 }
 
-// Fork is a stream as it would have gone on under a [Hypothesis] since the first of
+// fork is a stream as it would have gone on under a [Hypothesis] since the first of
 // the samples that the state itself rejects.
-type Fork struct {
+type fork struct {
 	Hypothesis
 	State    *State
 	Accepted int     // samples so far
@@ -28,9 +28,9 @@ type Fork struct {
 	Changed  []bool  // M, sensors whose past did not hold
 }
 
-// Alert is what is left of the watchfulness after a change: for so many samples the
+// alert is what is left of the watchfulness after a change: for so many samples the
 // model moves fast, and sensors' pasts are doubted one by one where gains had changed.
-type Alert struct {
+type alert struct {
 	Hypothesis
 	Left int
 }
@@ -72,13 +72,13 @@ const (
 	maskedPower = 10
 )
 
-func (f *Fork) clone() Fork {
+func (f *fork) clone() fork {
 	c := *f
 	c.State, c.Changed = f.State.clone(), slices.Clone(f.Changed)
 	return c
 }
 
-func (f *Fork) validate(m, width int) error {
+func (f *fork) validate(m, width int) error {
 	if f.State == nil || len(f.Changed) != m || f.State.Sensors() != m || f.State.Width() != width || len(f.State.Forks) > 0 {
 		return fmt.Errorf("state: a fork that is none of the stream's %d sensors", m)
 	}
@@ -158,7 +158,7 @@ func (c *Calibrator) reconsider(ctx context.Context, first Reject) (Reject, erro
 	defer func(most int) { c.opt.MaxIter = most }(c.opt.MaxIter)
 	c.opt.MaxIter = min(c.opt.MaxIter, forkIterations)
 	before, last := base.Forks, -1
-	var alive []Fork
+	var alive []fork
 	var from []int // place of each among those before
 	for i := range before {
 		f := before[i].clone()
@@ -187,8 +187,8 @@ func (c *Calibrator) reconsider(ctx context.Context, first Reject) (Reject, erro
 		var err error
 		for _, h := range c.hypotheses() {
 			c.goBack(base)
-			f := Fork{Hypothesis: h, State: base.clone(), Changed: make([]bool, c.m)}
-			f.State.Forks, f.State.Alert, f.State.Block = nil, Alert{h, alertSamples}, nil
+			f := fork{Hypothesis: h, State: base.clone(), Changed: make([]bool, c.m)}
+			f.State.Forks, f.State.Alert, f.State.Block = nil, alert{h, alertSamples}, nil
 			if h.Range {
 				*f.State = c.anew(LearnedRange{Prior: c.given.Beyond(), TooNarrow: true})
 			} else if h.Model {
@@ -268,7 +268,7 @@ func (c *Calibrator) goOn() {
 const few = 0.02
 
 // gains reports whether the fork holds that gains have changed.
-func (f *Fork) gains() bool {
+func (f *fork) gains() bool {
 	count := 0
 	for _, changed := range f.Changed {
 		count += int(bit(changed))
@@ -277,7 +277,7 @@ func (f *Fork) gains() bool {
 }
 
 // leading is the fork that takes the state's place, -1 for none yet.
-func leading(forks []Fork) int {
+func leading(forks []fork) int {
 	best := -1
 	for i, f := range forks {
 		if best < 0 || f.Evidence > forks[best].Evidence+simplerBy {
@@ -298,7 +298,7 @@ func leading(forks []Fork) int {
 
 // try solves the sample from a fork's state, and lets the fork learn from it when it
 // explains it. It leaves the calibrator with the fork's state.
-func (c *Calibrator) try(ctx context.Context, f *Fork) (ok bool, err error) {
+func (c *Calibrator) try(ctx context.Context, f *fork) (ok bool, err error) {
 	c.goBack(*f.State)
 	if f.Noise {
 		c.choose(true)
@@ -335,16 +335,16 @@ func (c *Calibrator) try(ctx context.Context, f *Fork) (ok bool, err error) {
 }
 
 // promote makes the state that of a fork, and says what has changed.
-func (c *Calibrator) promote(base *State, f *Fork) {
+func (c *Calibrator) promote(base *State, f *fork) {
 	if !f.Range { // else all begins anew
-		c.state.Alert = Alert{f.Hypothesis, alertSamples}
+		c.state.Alert = alert{f.Hypothesis, alertSamples}
 	}
 	if f.Hypothesis == (Hypothesis{Model: true}) && base.Model != nil && base.Samples < settledSamples {
 		return // nothing has changed: what the first samples taught was wrong
 	}
 	c.change = &Change{Hypothesis: f.Hypothesis, Samples: f.Accepted}
 	if f.Model {
-		c.state.Brightness = Brightness{}
+		c.state.Brightness = brightness{}
 	}
 	if f.Model {
 		c.change.Before, c.change.After = base.Model.clone(), c.state.Model.clone()

@@ -22,7 +22,7 @@ type Model struct {
 
 	// Sensors is what is known of the noise of every sensor; nil where one noise is taken for all, and before the
 	// third sample. When it says enough, NoiseVar is their harmonic mean.
-	Sensors *SensorNoise
+	Sensors *sensorNoise
 }
 
 // GaussBernoulli is the signals' prior, where it is of that family.

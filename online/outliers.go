@@ -17,9 +17,9 @@ import (
 // say what they mean; what is farther off than [Sanity] allows was set aside long before. One that was left out teaches
 // nothing, and says of its sensor no more than that r is larger for it: a sensor of which every other reading is an outlier is broken.
 
-// OutlierCount is the expected number of outliers among a stream's readings, and of how many. Those of sensors that
+// outlierCount is the expected number of outliers among a stream's readings, and of how many. Those of sensors that
 // are in doubt are in neither.
-type OutlierCount struct{ Outlying, Readings float64 }
+type outlierCount struct{ Outlying, Readings float64 }
 
 const (
 	// Before the first reading is counted outliers are as rare as half of one in beforehand readings.
@@ -72,14 +72,14 @@ func newOutliers(c *Calibrator) *outliers {
 }
 
 // rate is r.
-func (n OutlierCount) rate(given float64) float64 {
+func (n outlierCount) rate(given float64) float64 {
 	if given > 0 {
 		return given
 	}
 	return min((halfOne+n.Outlying)/(beforehand+n.Readings), amp.MostOutliers)
 }
 
-func (n OutlierCount) validate() error {
+func (n outlierCount) validate() error {
 	if !(n.Outlying >= 0 && n.Outlying <= n.Readings) || math.IsInf(n.Readings, 1) {
 		return fmt.Errorf("state: %g outlying readings of %g", n.Outlying, n.Readings)
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/calamp/calamp/internal/cholesky"
 )
 
-// Scene is a pattern that the calibrated readings ŝy of several samples had in common.
-type Scene struct {
+// scene is a pattern that the calibrated readings ŝy of several samples had in common.
+type scene struct {
 	Pattern []float64 // M (2M of complex readings), of length 1; the mean of the samples that it was nearest to
 	Samples float64   // how many these were
 	Last    uint64    // how many had been committed when the latest came
@@ -29,13 +29,13 @@ const (
 	byChance = 3
 )
 
-func (s *Scene) clone() Scene {
+func (s *scene) clone() scene {
 	c := *s
 	c.Pattern = slices.Clone(s.Pattern)
 	return c
 }
 
-func (s *Scene) validate(m int) error {
+func (s *scene) validate(m int) error {
 	if len(s.Pattern) != m || !amp.AllFinite(s.Pattern) || !(s.Samples >= 1) || math.IsInf(s.Samples, 1) {
 		return fmt.Errorf("state: a scene of %d samples with a pattern of %d readings", int(s.Samples), len(s.Pattern))
 	}
@@ -65,7 +65,7 @@ func (c *Calibrator) weigh() float64 {
 }
 
 // novelTo is the part of the power of c.scene that scenes do not have.
-func (c *Calibrator) novelTo(scenes []Scene) float64 {
+func (c *Calibrator) novelTo(scenes []scene) float64 {
 	rest, rank := max(0, 1-c.explained(scenes)), float64(len(scenes)) // the part rounds to a little above 1
 	m := float64(c.used() * c.rows)
 	novel := min(1, rest*m/max(1, m-rank))
@@ -76,7 +76,7 @@ func (c *Calibrator) novelTo(scenes []Scene) float64 {
 }
 
 // explained is the part of the power of c.scene in the span of the scenes' patterns.
-func (c *Calibrator) explained(scenes []Scene) (power float64) {
+func (c *Calibrator) explained(scenes []scene) (power float64) {
 	for i, s := range scenes {
 		size := len(c.scene)
 		q := c.basis[i*size : (i+1)*size]
@@ -117,7 +117,7 @@ func (c *Calibrator) remember(z []float64) {
 		return
 	}
 	if len(s.Scenes) < mostScenes {
-		s.Scenes = append(s.Scenes, Scene{Pattern: slices.Clone(z), Samples: 1, Last: s.Samples})
+		s.Scenes = append(s.Scenes, scene{Pattern: slices.Clone(z), Samples: 1, Last: s.Samples})
 		return
 	}
 	oldest := 0

@@ -8,7 +8,7 @@ import (
 	"github.com/calamp/calamp/internal/amp"
 )
 
-// SensorNoise is what a stream has taught of the noise of every sensor, where that is learned one by one: weighted
+// sensorNoise is what a stream has taught of the noise of every sensor, where that is learned one by one: weighted
 // sums of its squared residuals, less what is not noise in them. With the residual r of a reading given all but itself, of
 // variance V + Δ + Cˢy²,
 //
@@ -17,7 +17,7 @@ import (
 // where w is the information of e on a typical Δ̄. That e may be negative, and Δ̄ is the harmonic mean of all Δ_µ, so both
 // are bounded by the median, and nothing that is summed depends on the Δ_µ: else a sensor that happens to be quiet
 // would draw all others after it, sample by sample.
-type SensorNoise struct {
+type sensorNoise struct {
 	Sum, Weight []float64 // M
 }
 
@@ -34,14 +34,14 @@ const (
 	leastSensorNoise = 0.1
 )
 
-func (n *SensorNoise) clone() *SensorNoise {
+func (n *sensorNoise) clone() *sensorNoise {
 	if n == nil {
 		return nil
 	}
-	return &SensorNoise{slices.Clone(n.Sum), slices.Clone(n.Weight)}
+	return &sensorNoise{slices.Clone(n.Sum), slices.Clone(n.Weight)}
 }
 
-func (n *SensorNoise) validate(m int) error {
+func (n *sensorNoise) validate(m int) error {
 	if n == nil {
 		return nil
 	}
@@ -52,14 +52,14 @@ func (n *SensorNoise) validate(m int) error {
 }
 
 // variances sets each sensor's Δ (M), given the typical one.
-func (n *SensorNoise) variances(to []float64, typical float64) {
+func (n *sensorNoise) variances(to []float64, typical float64) {
 	for mu, weight := range n.Weight {
 		to[mu] = max((n.Sum[mu]+sensorShrinkage*typical)/(weight+sensorShrinkage), leastSensorNoise*typical)
 	}
 }
 
 // typical is Δ̄; 0 where there is too little data.
-func (n *SensorNoise) typical() float64 {
+func (n *sensorNoise) typical() float64 {
 	var each, weights []float64
 	for mu, weight := range n.Weight {
 		if weight > 0 {
@@ -87,7 +87,7 @@ func (n *SensorNoise) typical() float64 {
 func (c *solvers) learnsEach() bool { return c.opt.LearnSensorNoise && c.learner != nil }
 
 // each is what was learned of every sensor so far; nil where one noise is taken for all.
-func (m *Model) each() *SensorNoise {
+func (m *Model) each() *sensorNoise {
 	if m == nil {
 		return nil
 	}
@@ -119,7 +119,7 @@ func (c *Calibrator) learnSensorNoise(m *Model) {
 		return
 	}
 	if was == nil {
-		was = &SensorNoise{make([]float64, c.m), make([]float64, c.m)}
+		was = &sensorNoise{make([]float64, c.m), make([]float64, c.m)}
 	}
 	m.Sensors = was.clone()
 	n, keep, scale := m.Sensors, c.retention, c.solver.SweepScale*c.solver.SweepScale
@@ -184,7 +184,7 @@ func (c *Calibrator) heavyTailed(chi float64, mu int) float64 {
 
 // takeTogether takes what samples that were solved together say of the noise of every sensor.
 func (m *Model) takeTogether(b *amp.State) {
-	n := &SensorNoise{b.SensorNoise(), make([]float64, b.M)}
+	n := &sensorNoise{b.SensorNoise(), make([]float64, b.M)}
 	for mu := range n.Sum {
 		for _, y := range b.Y[mu*b.Each : (mu+1)*b.Each] {
 			n.Weight[mu] += float64(1 - bit(math.IsNaN(y)))

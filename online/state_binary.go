@@ -43,7 +43,7 @@ import (
 // number, uint32; of each M float64.
 //
 // Version 7 is version 6 with outliers, doubts and sensors behind that: 8 outlying readings, float64; 8 of how many,
-// float64; the doubt of a given range (see [RangeDoubt]): 16 Chance, Apart, float64; 4 number of sensors whose noise was learned
+// float64; the doubt of a given range (see [rangeDoubt]): 16 Chance, Apart, float64; 4 number of sensors whose noise was learned
 // one by one, uint32, M or 0; of each Sum, float64, then of each Weight, float64; 24 Samples, Mean and Square of the
 // signals' brightness, float64.
 //
@@ -103,13 +103,13 @@ func (s *State) version() uint32 {
 		return versionMoved
 	case s.Complex:
 		return versionComplex
-	case s.Outliers != OutlierCount{} || s.Doubt != RangeDoubt{} || s.Model.each() != nil || s.Brightness != Brightness{}:
+	case s.Outliers != outlierCount{} || s.Doubt != rangeDoubt{} || s.Model.each() != nil || s.Brightness != brightness{}:
 		return versionSingle
 	case len(s.Warm) > 0 || s.OffsetSD > 0:
 		return versionWarm
 	case s.Signals != amp.SignalSums{} || s.Range != nil || s.Anchor.Set() || s.Alert.Noise || s.doubtsGiven():
 		return versionPlaced
-	case s.Drift != nil || len(s.Scenes) > 0 || len(s.Forks) > 0 || s.Alert != Alert{}:
+	case s.Drift != nil || len(s.Scenes) > 0 || len(s.Forks) > 0 || s.Alert != alert{}:
 		return versionWatched
 	case s.Width() != gainWidth:
 	case m == nil:
@@ -175,7 +175,7 @@ func (s *State) AppendBinary(b []byte) ([]byte, error) {
 		b = appendFloats(b, []float64{s.Outliers.Outlying, s.Outliers.Readings, s.Doubt.Chance, s.Doubt.Apart})
 		n := s.Model.each()
 		if n == nil {
-			n = &SensorNoise{}
+			n = &sensorNoise{}
 		}
 		b = le.AppendUint32(b, uint32(len(n.Sum)))
 		b = appendFloats(appendFloats(b, n.Sum), n.Weight)
@@ -253,7 +253,7 @@ func (s *State) appendWatch(b []byte) ([]byte, error) {
 
 // doubtsGiven reports whether a fork says that the range or the noise that was given does not hold.
 func (s *State) doubtsGiven() bool {
-	return slices.ContainsFunc(s.Forks, func(f Fork) bool { return f.Range || f.Noise })
+	return slices.ContainsFunc(s.Forks, func(f fork) bool { return f.Range || f.Noise })
 }
 
 // appendScale appends what version 5 has more:
@@ -294,7 +294,7 @@ func appendStats(b []byte, stats []float64, width int) []byte {
 	return b
 }
 
-func appendScenes(b []byte, scenes []Scene) []byte {
+func appendScenes(b []byte, scenes []scene) []byte {
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(scenes)))
 	for _, scene := range scenes {
 		b = appendFloats(b, []float64{scene.Samples})
@@ -333,9 +333,9 @@ func (r *reader) block(s *State, m, width int) {
 	s.Block = k
 }
 
-func (r *reader) scenes(columns int) (scenes []Scene) {
+func (r *reader) scenes(columns int) (scenes []scene) {
 	for range r.count(uint64(r.uint32()), 8*(2+columns)) {
-		scenes = append(scenes, Scene{Samples: r.float(), Last: r.uint64(), Pattern: r.floats(columns)})
+		scenes = append(scenes, scene{Samples: r.float(), Last: r.uint64(), Pattern: r.floats(columns)})
 	}
 	return scenes
 }
@@ -419,12 +419,12 @@ func (s *State) unmarshal(b []byte, ofFork bool) error {
 		}
 	}
 	if version >= versionSingle {
-		read.Outliers = OutlierCount{Outlying: r.float(), Readings: r.float()}
-		read.Doubt = RangeDoubt{Chance: r.float(), Apart: r.float()}
+		read.Outliers = outlierCount{Outlying: r.float(), Readings: r.float()}
+		read.Doubt = rangeDoubt{Chance: r.float(), Apart: r.float()}
 		if sensors := r.count(uint64(r.uint32()), 16); sensors > 0 && read.Model != nil {
-			read.Model.Sensors = &SensorNoise{Sum: r.floats(sensors), Weight: r.floats(sensors)}
+			read.Model.Sensors = &sensorNoise{Sum: r.floats(sensors), Weight: r.floats(sensors)}
 		}
-		read.Brightness = Brightness{Samples: r.float(), Mean: r.float(), Square: r.float()}
+		read.Brightness = brightness{Samples: r.float(), Mean: r.float(), Square: r.float()}
 	}
 	if version >= versionComplex {
 		if mu := r.uint64(); mu != noPhase {
@@ -556,7 +556,7 @@ func (r *reader) watch(s *State, m, width int) {
 		s.Drift = d
 	}
 	s.Scenes = r.scenes(m * s.columns())
-	s.Alert = Alert{Left: int(r.uint16())}
+	s.Alert = alert{Left: int(r.uint16())}
 	s.Alert.Hypothesis = r.hypothesis()
 	forks := r.count(uint64(r.uint32()), stateHeader+m)
 	if forks > 0 && r.ofFork {
@@ -564,7 +564,7 @@ func (r *reader) watch(s *State, m, width int) {
 		return
 	}
 	for range forks {
-		f := Fork{Hypothesis: r.hypothesis(), Accepted: int(r.uint64()), Evidence: r.float(), State: new(State)}
+		f := fork{Hypothesis: r.hypothesis(), Accepted: int(r.uint64()), Evidence: r.float(), State: new(State)}
 		f.Changed = make([]bool, 0, m)
 		for _, v := range r.take(m) {
 			f.Changed = append(f.Changed, v != 0)

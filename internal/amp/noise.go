@@ -199,7 +199,7 @@ func (s *State) seen(first, count int) {
 }
 
 // contract makes the contractions of u, of sensors from first on, those of z (see
-// [channel.Contracting]): with the ratio r of u's variances,
+// [channel.ContractionOf]): with the ratio r of u's variances,
 //
 //	1 + V∂g = (excess + V r)/U.
 func (s *State) contract(ratios []float64, first int) {
