@@ -12,7 +12,6 @@ import (
 
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/field"
-	"github.com/calamp/calamp/internal/search"
 	"github.com/calamp/calamp/prior"
 )
 
@@ -307,33 +306,28 @@ func phaseQuantiles(kappa float64) func(level float64) float64 {
 // reaches the target. The error is that of the average.
 func ComplexAlphaCal(ctx context.Context, g prior.ComplexGaussBernoulli, gain channel.ComplexPrior, noiseVar float64, p int, opt *ThresholdOptions) (alpha Number, err error) {
 	defer ending(&err)
-	e, err := newComplexEvolution(ComplexModel{Signal: g, Gain: gain, NoiseVar: noiseVar, Alpha: 1, P: p}, &ComplexOptions{Points: opt.points()})
+	o := opt.orDefault()
+	e, err := newComplexEvolution(ComplexModel{Signal: g, Gain: gain, NoiseVar: noiseVar, Alpha: 1, P: p}, &ComplexOptions{Points: o.Points})
 	if err != nil {
 		return Number{}, err
 	}
-	e.work = opt.heeding(ctx)
-	target := opt.target() * g.SignalVar
+	e.work = newWork(ctx, o.Work)
+	target := o.Target * g.SignalVar
 	if !(target > 0) || target >= e.q0 {
 		return Number{}, fmt.Errorf("the target error must be positive and below the prior's variance %g, found %g", e.q0, target)
 	}
-	lo, hi := math.Log(target), math.Log(g.SignalVar)+8
+	lo, hi := math.Log(target), math.Log(g.SignalVar)+fieldsAbove
 	for lo < hi && field.ComplexVariance(g, math.Exp(lo), 1e-8).Value < target {
 		lo += 0.02
 	}
-	best, at, found := 0.0, lo, Number{}
-	const step = 0.25
-	for x := lo; x < hi; x += step {
-		if err := ctx.Err(); err != nil {
-			return Number{}, err
-		}
-		if a := e.maximalAlpha(x); a.Value > best {
-			best, at, found = a.Value, x, a
-		}
+	at, found, err := highest(ctx, e.maximalAlpha, lo, hi)
+	if err != nil {
+		return Number{}, err
 	}
-	golden := search.NewGolden(func(x float64) float64 { return e.maximalAlpha(x).Value }, max(lo, at-step), at+step)
-	for golden.B-golden.A > 0.01 && golden.Narrow() {
+	near := golden(e.maximalAlpha, at, lo)
+	for near.B-near.A > 0.01 && near.Narrow() {
 	}
-	found.Value = max(best, golden.FC, golden.FD)
+	found.Value = max(found.Value, near.FC, near.FD)
 	return found, nil
 }
 

@@ -20,21 +20,21 @@ const (
 // every α is, since gains hardly matter beside the noise. The noise must be positive: without it the question is [AlphaCal]'s.
 func AlphaEnough(ctx context.Context, g prior.GaussBernoulli, gain channel.GainPrior, noiseVar float64, p int, factor float64, opt *ThresholdOptions) (alpha Number, err error) {
 	defer ending(&err)
-	tol := 0.0 // the usual one
-	if opt.network() != nil {
+	o, tol := opt.orDefault(), 0.0 // the usual one
+	if o.Network != nil {
 		tol = networkFixed
 	}
 	enough := func(alpha float64) bool {
 		var blind, known *Point
-		m := Model{Signal: g, Gain: gain, NoiseVar: noiseVar, Alpha: alpha, P: p, Network: opt.network(), Entries: opt.entries()}
-		blind, err = FixedPoint(ctx, m, &Options{Table: opt.table(), Tol: tol})
+		m := Model{Signal: g, Gain: gain, NoiseVar: noiseVar, Alpha: alpha, P: p, Network: o.Network, Entries: o.Entries}
+		blind, err = FixedPoint(ctx, m, &Options{Table: o.Table, Tol: tol})
 		if err == nil {
 			m.Gain, m.P = Known(1), 1
 			known, err = FixedPoint(ctx, m, &Options{Informed: true, Tol: tol})
 		}
 		return err == nil && blind.MSEX.Value <= factor*known.MSEX.Value
 	}
-	alpha = firstEnough(enough, opt.tol(), &err)
+	alpha = firstEnough(enough, o.Tol, &err)
 	return alpha, err
 }
 
@@ -43,10 +43,11 @@ func JointAlphaEnough(ctx context.Context, m JointModel, factor float64, opt *Th
 	defer ending(&err)
 	blind, known := m, m
 	known.Gain = Known(1)
-	w := opt.heeding(ctx)
+	o := opt.orDefault()
+	w := newWork(ctx, o.Work)
 	ends := func(m JointModel, alpha float64, informed bool) (float64, error) {
 		m.Alpha = alpha
-		e, err := newJointEvolution(m, jointTol, opt.points(), w)
+		e, err := newJointEvolution(m, jointTol, o.Points, w)
 		if err != nil {
 			return 0, err
 		}
@@ -63,7 +64,7 @@ func JointAlphaEnough(ctx context.Context, m JointModel, factor float64, opt *Th
 		}
 		return err == nil && reached <= factor*least
 	}
-	alpha = firstEnough(enough, opt.tol(), &err)
+	alpha = firstEnough(enough, o.Tol, &err)
 	return alpha, err
 }
 

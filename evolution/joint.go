@@ -10,7 +10,6 @@ import (
 	"gonum.org/v1/gonum/mathext"
 
 	"github.com/calamp/calamp/internal/quadrature"
-	"github.com/calamp/calamp/internal/search"
 )
 
 // JointModel is a problem whose signals belong together: an entry is zero in all of them or in none, and where it is not its P values are
@@ -61,8 +60,6 @@ const (
 	followSteps  = 100  // of [jointEvolution.follow]
 	followTol    = 1e-5 // a tenth of the default tolerance on α
 	mostAhead    = 100  // that two kinds may differ by in log Σ
-	jointStep    = 0.25 // in log Σ, of the scan of [JointAlphaCal]
-	jointAbove   = 8    // log Σ/v at which the scan ends: fields that say nothing
 )
 
 // jointPoint is a sensor: χ of each kind, its true calibration and u, what ω has along the readings beside its mean, in standard deviations.
@@ -385,13 +382,13 @@ func (e *jointEvolution) fixedPoint(ctx context.Context, s jointState, tol float
 func JointAlphaCal(ctx context.Context, m JointModel, opt *ThresholdOptions) (alpha Number, err error) {
 	defer ending(&err)
 	m.Alpha = 1
-	tol := opt.tol()
-	e, err := newJointEvolution(m, min(1e-8, 0.01*tol), opt.points(), opt.heeding(ctx))
+	o := opt.orDefault()
+	e, err := newJointEvolution(m, min(1e-8, 0.01*o.Tol), o.Points, newWork(ctx, o.Work))
 	if err != nil {
 		return Number{}, err
 	}
 	v := m.Signal.SignalVar
-	target := opt.target() * v
+	target := o.Target * v
 	if !(target > 0) || target >= m.Signal.Density*v {
 		return Number{}, fmt.Errorf("the target error must be positive and below the prior's variance %g, found %g", m.Signal.Density*v, target)
 	}
@@ -399,24 +396,12 @@ func JointAlphaCal(ctx context.Context, m JointModel, opt *ThresholdOptions) (al
 	if err != nil {
 		return Number{}, err
 	}
-	best, at := e.follow(lo).alpha, lo
-	for x := lo + jointStep; x < math.Log(v)+jointAbove; x += jointStep {
-		if err := ctx.Err(); err != nil {
-			return Number{}, err
-		}
-		if a := e.follow(x).alpha; a.Value > best.Value {
-			best, at = a, x
-		}
+	alphaAt := func(x float64) Number { return e.follow(x).alpha }
+	at, best, err := highest(ctx, alphaAt, lo, math.Log(v)+fieldsAbove)
+	if err != nil {
+		return Number{}, err
 	}
-	g := search.NewGolden(func(x float64) float64 { return e.follow(x).alpha.Value }, max(lo, at-jointStep), at+jointStep)
-	for {
-		best.Value = max(best.Value, g.FC, g.FD)
-		low := min(g.FC, g.FD)
-		if best.Value-low <= 0.1*tol || g.B-g.A < 1e-6 || !g.Narrow() {
-			best.Err += best.Value - low + 1e-9*best.Value
-			return best, nil
-		}
-	}
+	return peak(alphaAt, at, best, lo, o.Tol), nil
 }
 
 // JointAlphaCS is the same for known gains, without noise: it goes to the density ρ as signals become many, which mmse/Σ is where errors are small.

@@ -267,8 +267,8 @@ func (e *vectorEvolution) follow(output, mseS Number) Step {
 // up to 64 does. It bisects: the error stated is half of the last bracket.
 func VectorAlphaCal(ctx context.Context, g prior.GaussBernoulli, gain channel.GainPrior, noiseVar float64, p int, s Spectrum, opt *ThresholdOptions) (found Number, err error) {
 	defer ending(&err)
-	w := opt.heeding(ctx)
-	target := opt.target() * g.SignalVar
+	o := opt.orDefault()
+	w, target := newWork(ctx, o.Work), o.Target*g.SignalVar
 	reached := func(alpha float64) (bool, error) {
 		e, err := newVectorEvolution(Model{Signal: g, Gain: gain, NoiseVar: noiseVar, Alpha: alpha, P: p}, s, &Options{Tol: 1e-6}, w)
 		if err != nil {
@@ -276,7 +276,7 @@ func VectorAlphaCal(ctx context.Context, g prior.GaussBernoulli, gain channel.Ga
 		}
 		// The slowest that an α one tolerance above the threshold may be: it passes the narrowest
 		// place in some 1/√tol iterations, with moves of about tol.
-		slowest := 0.01 * opt.tol()
+		slowest := 0.01 * o.Tol
 		for range defaultLimit {
 			if err := ctx.Err(); err != nil {
 				return false, err
@@ -304,7 +304,7 @@ func VectorAlphaCal(ctx context.Context, g prior.GaussBernoulli, gain channel.Ga
 		break
 	}
 	for range halvings {
-		if !(hi-lo > opt.tol()) {
+		if !(hi-lo > o.Tol) {
 			break
 		}
 		middle := 0.5 * (lo + hi)

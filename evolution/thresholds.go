@@ -1,6 +1,7 @@
 package evolution
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -33,67 +34,14 @@ type ThresholdOptions struct {
 	Readings *Readings
 }
 
-func (o *ThresholdOptions) network() []Layer {
-	if o == nil {
-		return nil
+// orDefault is the options with what is used where nothing was set.
+func (o *ThresholdOptions) orDefault() ThresholdOptions {
+	var set ThresholdOptions
+	if o != nil {
+		set = *o
 	}
-	return o.Network
-}
-
-func (o *ThresholdOptions) entries() prior.Slabbed {
-	if o == nil {
-		return nil
-	}
-	return o.Entries
-}
-
-func (o *ThresholdOptions) readings() *Readings {
-	if o == nil {
-		return nil
-	}
-	return o.Readings
-}
-
-func (o *ThresholdOptions) offsetSD() float64 {
-	if o == nil {
-		return 0
-	}
-	return o.OffsetSD
-}
-
-func (o *ThresholdOptions) points() int {
-	if o == nil {
-		return 0
-	}
-	return o.Points
-}
-
-func (o *ThresholdOptions) heeding(ctx context.Context) *work {
-	if o == nil {
-		return newWork(ctx, 0)
-	}
-	return newWork(ctx, o.Work)
-}
-
-func (o *ThresholdOptions) table() *Table {
-	if o == nil {
-		return nil
-	}
-	return o.Table
-}
-
-func (o *ThresholdOptions) target() float64 {
-	if o == nil || o.Target == 0 {
-		return 1e-5
-	}
-	return o.Target
-}
-
-func (o *ThresholdOptions) tol() float64 {
-	if o == nil || o.Tol == 0 {
-		return 1e-4
-	}
-	return o.Tol
+	set.Target, set.Tol = cmp.Or(set.Target, 1e-5), cmp.Or(set.Tol, 1e-4)
+	return set
 }
 
 // AlphaCal is the algorithmic threshold of offline cal-AMP: the smallest α at
@@ -107,47 +55,41 @@ func (o *ThresholdOptions) tol() float64 {
 // without noise the threshold is recovery.AlphaCS.
 func AlphaCal(ctx context.Context, g prior.GaussBernoulli, gain channel.GainPrior, noiseVar float64, p int, opt *ThresholdOptions) (alpha Number, err error) {
 	defer ending(&err)
-	e, err := newEvolution(Model{Signal: g, Gain: gain, NoiseVar: noiseVar, Alpha: 1, P: p, Network: opt.network(), Entries: opt.entries(), Readings: opt.readings()}, &Options{Table: opt.table()})
+	o := opt.orDefault()
+	e, err := newEvolution(Model{Signal: g, Gain: gain, NoiseVar: noiseVar, Alpha: 1, P: p, Network: o.Network, Entries: o.Entries, Readings: o.Readings}, &Options{Table: o.Table})
 	if err != nil {
 		return Number{}, err
 	}
-	if e.Network != nil && opt.offsetSD() != 0 {
+	if e.Network != nil && o.OffsetSD != 0 {
 		return Number{}, errNetworkOffline
 	}
-	if sd := opt.offsetSD(); sd != 0 {
+	if o.OffsetSD != 0 {
 		m := e.Model
-		m.OffsetSD = sd
+		m.OffsetSD = o.OffsetSD
 		if err := m.Validate(); err != nil {
 			return Number{}, err
 		}
 		e.sensors = newOffsetSensors(m.offsets(), p, offsetPoints, 0)
 	}
-	e.work = opt.heeding(ctx)
+	e.work = newWork(ctx, o.Work)
 	unit, variance := g.SignalVar, e.Variance()
 	if e.Network != nil {
 		unit = e.q0
 	}
-	target := opt.target() * unit
+	target := o.Target * unit
 	if !(target > 0) || target >= variance {
 		return Number{}, fmt.Errorf("the target error must be positive and below the prior's variance %g, found %g", variance, target)
 	}
-	tol := opt.tol()
-	e.tol = min(1e-8, 0.01*tol)
+	e.tol = min(1e-8, 0.01*o.Tol)
 	if e.Network != nil {
 		e.tol = networkLeastIn // as near as averages over points are
 	}
-	lo, hi := math.Log(e.fieldOf(target, unit)), math.Log(unit)+8
-	best, at := e.maximalAlpha(lo), lo
-	const step = 0.25
-	for x := lo + step; x < hi; x += step {
-		if err := ctx.Err(); err != nil {
-			return Number{}, err
-		}
-		if a := e.maximalAlpha(x); a > best {
-			best, at = a, x
-		}
+	lo := math.Log(e.fieldOf(target, unit))
+	at, best, err := highest(ctx, e.maximalAlpha, lo, math.Log(unit)+fieldsAbove)
+	if err != nil {
+		return Number{}, err
 	}
-	found := e.peak(at, best, lo, step, tol)
+	found := peak(e.maximalAlpha, at, best, lo, o.Tol)
 	if e.sensors != nil || e.readings != nil {
 		f := field.Matched(g, math.Exp(at))
 		found.Err += e.output(f.Integrate(e.tol).Variance.Value).chiHat.Relative() * found.Value
@@ -160,21 +102,46 @@ func AlphaCal(ctx context.Context, g prior.GaussBernoulli, gain channel.GainPrio
 }
 
 // maximalAlpha is the α at which V = mmse(Σ) is a fixed point, Σ = e^x.
-func (e *evolution) maximalAlpha(x float64) float64 {
+func (e *evolution) maximalAlpha(x float64) Number {
 	sigma := math.Exp(x)
 	v := e.average(sigma, e.tol).Variance.Value
-	return 1 / (sigma * e.output(v).chiHat.Value)
+	return Number{Value: 1 / (sigma * e.output(v).chiHat.Value)}
+}
+
+const (
+	fieldStep   = 0.25 // in log Σ, of the scan for a threshold
+	fieldsAbove = 8    // log Σ/v at which it ends: fields that say nothing
+)
+
+// highest scans α as a function of log Σ from lo to hi, and returns where it is largest.
+func highest(ctx context.Context, alpha func(x float64) Number, lo, hi float64) (at float64, best Number, err error) {
+	at, best = lo, alpha(lo)
+	for x := lo + fieldStep; x < hi; x += fieldStep {
+		if err := ctx.Err(); err != nil {
+			return 0, Number{}, err
+		}
+		if a := alpha(x); a.Value > best.Value {
+			at, best = x, a
+		}
+	}
+	return at, best, nil
+}
+
+// golden is what looks for the maximum of α near x, from least on.
+func golden(alpha func(x float64) Number, x, least float64) *search.Golden {
+	return search.NewGolden(func(x float64) float64 { return alpha(x).Value }, max(least, x-fieldStep), x+fieldStep)
 }
 
 // peak refines the maximum near x by golden sections. The error stated is the
-// difference between the top and the ends of the last bracket.
-func (e *evolution) peak(x, top, least, step, tol float64) Number {
-	g := search.NewGolden(e.maximalAlpha, max(least, x-step), x+step)
+// difference between the top and the ends of the last bracket, beside that of the top.
+func peak(alpha func(x float64) Number, x float64, top Number, least, tol float64) Number {
+	g := golden(alpha, x, least)
 	for {
-		top = max(top, g.FC, g.FD)
+		top.Value = max(top.Value, g.FC, g.FD)
 		low := min(g.FC, g.FD)
-		if top-low <= 0.1*tol || g.B-g.A < 1e-6 || !g.Narrow() {
-			return Number{Value: top, Err: (top - low) + 1e-9*top}
+		if top.Value-low <= 0.1*tol || g.B-g.A < 1e-6 || !g.Narrow() {
+			top.Err += (top.Value - low) + 1e-9*top.Value
+			return top
 		}
 	}
 }
