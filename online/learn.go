@@ -293,13 +293,10 @@ func (c *Calibrator) learned() *Model {
 		return nil
 	}
 	now := c.sample.Model()
-	m := &Model{NoiseVar: channel.NoiseOf(now.Channel)}
 	if p, ok := now.Prior.(following); ok {
 		now.Prior = p.Next(c.sample.Lambda, c.sample.Sigma, c.learner.Step)
 	}
-	if p, ok := now.Prior.(prior.Parametric); ok {
-		m.Values = p.Values()
-	}
+	m := modelOf(now)
 	if c.learner.Noise {
 		m.NoiseInformation = c.learner.PastInformation + c.weight*c.learner.Information
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/amp"
 	"github.com/calamp/calamp/prior"
 )
 
@@ -50,9 +51,13 @@ func (c *Calibrator) grown() bool {
 
 // givenModel is the model as it was given, as far as it was.
 func (c *solvers) givenModel() *Model {
-	given := c.asGiven.solver.State.Model()
-	m := &Model{NoiseVar: channel.NoiseOf(given.Channel)}
-	if p, ok := given.Prior.(prior.Parametric); ok {
+	return modelOf(c.asGiven.solver.State.Model())
+}
+
+// modelOf is the noise of a model, and the parameters of its prior where that has any.
+func modelOf(of amp.Model) *Model {
+	m := &Model{NoiseVar: channel.NoiseOf(of.Channel)}
+	if p, ok := of.Prior.(prior.Parametric); ok {
 		m.Values = p.Values()
 	}
 	return m

@@ -13,7 +13,6 @@ import (
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/amp"
 	"github.com/calamp/calamp/operator"
-	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/solver"
 )
 
@@ -348,10 +347,7 @@ func (c *Calibrator) modelTogether(b *amp.Solver) *Model {
 	if p, is := c.sample.Model().Prior.(following); is {
 		learned.Prior = p.Begun(learned.Prior)
 	}
-	m := &Model{NoiseVar: channel.NoiseOf(learned.Channel)}
-	if p, ok := learned.Prior.(prior.Parametric); ok {
-		m.Values = p.Values()
-	}
+	m := modelOf(learned)
 	if part, ok := amp.PartOf[*amp.Learning](b); ok && c.opt.LearnNoise {
 		m.NoiseInformation = part.Information
 	}

@@ -57,7 +57,6 @@ type Estimate struct {
 
 	Resident int64 // bytes of memory that the rank needs
 	Sent     int64 // bytes that it sends in an iteration, on average
-	Meetings int   // how often it waits for all others
 
 	Sweep, Disk, Beside, Network, Waiting time.Duration
 	Iteration                             time.Duration // all of these
@@ -123,7 +122,6 @@ func (p Problem) On(s Setup, r Rates) Estimate {
 		// W x is gathered; Wᵀg is traded, and its sum gathered (operator.Distributed).
 		bytes := 8 * columns * (m + 2*n) * others
 		e.Sent = int64(bytes)
-		e.Meetings = meetings
 		e.Network = seconds(bytes / r.Network)
 		e.Waiting = meetings * time.Duration(bits.Len(uint(s.Ranks-1))) * r.Latency
 	}

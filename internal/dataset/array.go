@@ -40,16 +40,12 @@ type Array struct {
 // float64; integers beyond 2⁵³ are rounded. For a file with only one array the name may
 // be empty; for a .npy it is only used in messages.
 func LoadArray(path, name string) (*Array, error) {
-	return loadArray(path, name, false)
-}
-
-func loadArray(path, name string, keepSingle bool) (*Array, error) {
 	c, err := open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer c.close()
-	return c.read(name, keepSingle)
+	return c.read(name, false)
 }
 
 // Inspect lists the arrays of the .npz, .npy or .mat at path, of whatever type, or the table of a text (CSV),

@@ -58,12 +58,7 @@ func (a *Array) ofReadings(what string, m, p int) ([]float64, error) {
 // LoadThresholds reads what m sensors compare with from a .npy, or from the array threshold of a .npz or .mat: one a sensor, or M×P, one a reading of p signals. One of every reading is returned,
 // sensor by sensor.
 func LoadThresholds(path string, m, p int) ([]float64, error) {
-	c, err := open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer c.close()
-	a, err := c.read("threshold", false)
+	a, err := LoadArray(path, "threshold")
 	if err != nil {
 		return nil, err
 	}
