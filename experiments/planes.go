@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/calamp/calamp/internal/figure"
+	"github.com/calamp/calamp/internal/search"
 	"github.com/calamp/calamp/internal/sweep"
 	"github.com/calamp/calamp/solver"
 )
@@ -35,7 +36,7 @@ func phaseS(t *table) (Picture, []string) {
 		phaseRows(t, "s_one_minus_cncc", "1 − correlation of s", ", centred")...)
 	failing := t.where(algorithm(sweep.Offline), func(e entry) bool { return e.get("x_one_minus_ncc") > 0.1 })
 	raw, centred := failing.values("s_one_minus_ncc"), failing.values("s_one_minus_cncc")
-	return panels, []string{fmt.Sprintf("where the signals are lost (1 − correlation above 0.1), s has a raw 1 − correlation of %.1e and a centred one of %.2f (medians)", median(raw), median(centred))}
+	return panels, []string{fmt.Sprintf("where the signals are lost (1 − correlation above 0.1), s has a raw 1 − correlation of %.1e and a centred one of %.2f (medians)", search.Median(raw), search.Median(centred))}
 }
 
 // phaseRows has offline cal-AMP in the upper row and online in the lower.

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/calamp/calamp/internal/figure"
+	"github.com/calamp/calamp/internal/search"
 	"github.com/calamp/calamp/internal/sweep"
 )
 
@@ -217,7 +218,7 @@ func medianRatio(a, b curve) float64 {
 			ratios = append(ratios, a.mean[i]/v)
 		}
 	}
-	return median(ratios)
+	return search.Median(ratios)
 }
 
 // complexPhases shows errors after the best complex factor, since the phase common to all is a convention where phases are free.

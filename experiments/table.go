@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/calamp/calamp/internal/search"
 	"github.com/calamp/calamp/internal/sweep"
 )
 
@@ -96,7 +97,7 @@ func (t *table) curve(x func(entry) float64, y func(entry) float64) curve {
 		c.mean = append(c.mean, mean)
 		c.sd = append(c.sd, sd)
 		c.err = append(c.err, sd/math.Sqrt(float64(len(values[at]))))
-		c.median = append(c.median, median(values[at]))
+		c.median = append(c.median, search.Median(values[at]))
 	}
 	return c
 }
@@ -121,15 +122,6 @@ func moments(v []float64) (mean, sd float64) {
 		sd += (x - mean) * (x - mean)
 	}
 	return mean, math.Sqrt(sd / float64(len(v)-1)) // NaN for one value
-}
-
-func median(v []float64) float64 {
-	v = slices.Sorted(slices.Values(v))
-	n := len(v)
-	if n == 0 {
-		return math.NaN()
-	}
-	return (v[(n-1)/2] + v[n/2]) / 2
 }
 
 // band is the mean with its standard errors; a lower end that is not positive,
@@ -160,7 +152,7 @@ func (t *table) planeOver(x, y func(entry) float64) (across, alpha []float64, z 
 	for _, a := range alpha {
 		row := make([]float64, len(across))
 		for i, d := range across {
-			row[i] = median(values[[2]float64{a, d}])
+			row[i] = search.Median(values[[2]float64{a, d}])
 		}
 		z = append(z, row)
 	}

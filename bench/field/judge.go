@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/calamp/calamp/internal/baseline"
+	"github.com/calamp/calamp/internal/search"
 )
 
 // What counts as right is said here and nowhere else. An answer (x̂, its variances, and intervals of |s| at a fixed common scale) is judged
@@ -81,7 +82,7 @@ func (p *problem) judge(a *answer, free bool) verdict {
 			ratios = append(ratios, cmplx.Abs(p.s[mu])/cmplx.Abs(s))
 		}
 	}
-	scale := median(ratios)
+	scale := search.Median(ratios)
 	held, squares := 0, 0.0
 	for mu, s := range a.s {
 		if p.dead[mu] {
@@ -238,15 +239,6 @@ func meanOf(a baseline.Parts) float64 {
 		}
 	}
 	return total / float64(rows*columns)
-}
-
-// median is NaN for none.
-func median(v []float64) float64 {
-	if len(v) == 0 {
-		return math.NaN()
-	}
-	v = slices.Sorted(slices.Values(v))
-	return 0.5 * (v[(len(v)-1)/2] + v[len(v)/2])
 }
 
 // atMost is the probability that no more than k of n hold when each does with probability q.

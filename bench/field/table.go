@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/calamp/calamp/internal/search"
 )
 
 // A row is what is kept of a problem and its run: a line of the .csv.
@@ -184,12 +186,12 @@ func (s *summary) write(to io.Writer) {
 	for _, o := range outcomes {
 		fmt.Fprintf(to, " %d |", s.ends[o])
 	}
-	fmt.Fprintf(to, " %s | %s | %d | %d | %.1f | %.1f | %.1f | %.1f |\n", ratio(s.ratios), ratio(s.solvedRatios), s.alternating, s.ignored, median(s.times), slices.Max(s.times), median(s.processor), slices.Max(s.processor))
+	fmt.Fprintf(to, " %s | %s | %d | %d | %.1f | %.1f | %.1f | %.1f |\n", ratio(s.ratios), ratio(s.solvedRatios), s.alternating, s.ignored, search.Median(s.times), slices.Max(s.times), search.Median(s.processor), slices.Max(s.processor))
 }
 
 func ratio(v []float64) string {
 	if len(v) == 0 {
 		return "–"
 	}
-	return fmt.Sprintf("%.2g", median(v))
+	return fmt.Sprintf("%.2g", search.Median(v))
 }

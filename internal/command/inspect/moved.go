@@ -11,6 +11,7 @@ import (
 	"github.com/calamp/calamp/internal/command/console"
 	"github.com/calamp/calamp/internal/command/facts"
 	"github.com/calamp/calamp/internal/dataset"
+	"github.com/calamp/calamp/internal/search"
 )
 
 // comparison is what has changed from one result to another.
@@ -98,7 +99,10 @@ func compareS(a, b *calamp.Result) *comparison {
 			ratios = append(ratios, math.Log(b.S[sensor]/a.S[sensor]))
 		}
 	}
-	common, turns := median(ratios), turnsOf(a, b, working)
+	common, turns := 0.0, turnsOf(a, b, working)
+	if len(ratios) > 0 {
+		common = search.Median(ratios)
+	}
 	c.Scale.Ratio = math.Exp(common)
 	commonTurn := 0.0
 	if turns != nil {
@@ -155,6 +159,9 @@ func turnsOf(a, b *calamp.Result, sensors []int) []float64 {
 
 // phaseOfMost is the median of angles, about the direction of their sum.
 func phaseOfMost(angles []float64) float64 {
+	if len(angles) == 0 {
+		return 0
+	}
 	var sum complex128
 	for _, v := range angles {
 		sum += cmplx.Rect(1, v)
@@ -164,19 +171,7 @@ func phaseOfMost(angles []float64) float64 {
 	for k, v := range angles {
 		rest[k] = math.Remainder(v-about, 2*math.Pi)
 	}
-	return math.Remainder(about+median(rest), 2*math.Pi)
-}
-
-func median(values []float64) float64 {
-	if len(values) == 0 {
-		return 0
-	}
-	sorted := slices.Sorted(slices.Values(values))
-	half := len(sorted) / 2
-	if len(sorted)%2 == 1 {
-		return sorted[half]
-	}
-	return (sorted[half-1] + sorted[half]) / 2
+	return math.Remainder(about+search.Median(rest), 2*math.Pi)
 }
 
 // mostListed is how many sensors are shown to people; --json has all.
