@@ -168,10 +168,8 @@ func openBasis(spec string, n int, allowed *memory.Allowance) (operator.Operator
 		w, _, err := openMatrix(spec, math.MaxInt64, allowed)
 		return w, err
 	}
-	h, w, ok := strings.Cut(size, "x")
-	height, errH := strconv.Atoi(h)
-	width, errW := strconv.Atoi(w)
-	if !ok || errH != nil || errW != nil {
+	height, width, ok := ImageSize(size)
+	if !ok {
 		return nil, fault(spec, "", "expected a height and a width, as in dct2:28x28")
 	}
 	if pixels := float64(height) * float64(width); height > 0 && width > 0 && pixels != float64(n) {
@@ -186,6 +184,14 @@ func openBasis(spec string, n int, allowed *memory.Allowance) (operator.Operator
 		return nil, err
 	}
 	return operator.NewKronecker(down, across), nil
+}
+
+// ImageSize reads the height and the width of HxW.
+func ImageSize(text string) (height, width int, ok bool) {
+	h, w, ok := strings.Cut(text, "x")
+	height, errH := strconv.Atoi(h)
+	width, errW := strconv.Atoi(w)
+	return height, width, ok && errH == nil && errW == nil
 }
 
 // cosineBasis is the inverse of the whole cosine transform, which is its transpose.

@@ -333,12 +333,7 @@ func (c *calibration) run(flags *pflag.FlagSet, args []string) error {
 	if err := errors.Join(c.model.LoadKnowledge(flags, in.known, sensors), c.model.LoadNoise(sensors, 1), c.groups.Load(&c.model, c.prior.GroupEntries(n))); err != nil {
 		return err
 	}
-	if text := c.model.Intention(flags); text != "" {
-		c.Note("%s", text)
-	}
-	if text := c.solver.Suit(flags, in.w); text != "" {
-		c.Note("%s", text)
-	}
+	c.model.NoteIntention(c.Console, flags, &c.solver, in.w)
 	r, err := c.newRun(in)
 	if err != nil {
 		return err

@@ -107,6 +107,22 @@ func (m *Model) InRows(variance float64) float64 {
 	return variance / m.rowSquare
 }
 
+// NoteAssumption says what of the model was not given, where anything was not.
+func (m *Model) NoteAssumption(a *console.Console, flags *pflag.FlagSet) {
+	if text := m.Assumption(flags); text != "" {
+		a.Note("assumed %s", text)
+	}
+}
+
+// NoteIntention says what is learned and assumed of the model, and how the solver is suited to W.
+func (m *Model) NoteIntention(a *console.Console, flags *pflag.FlagSet, s *Solver, w operator.Operator) {
+	for _, text := range []string{m.Intention(flags), s.Suit(flags, w)} {
+		if text != "" {
+			a.Note("%s", text)
+		}
+	}
+}
+
 // Assumption is the part of the model that was not given, as flags; empty when
 // all of it was.
 func (m *Model) Assumption(flags *pflag.FlagSet) string {

@@ -99,9 +99,7 @@ func (c *checkCalibration) run(flags *pflag.FlagSet) error {
 	if err := c.solver.Check(&c.model, t.P); err != nil {
 		return err
 	}
-	if text := c.model.Assumption(flags); text != "" {
-		c.Note("assumed %s", text)
-	}
+	c.model.NoteAssumption(c.Console, flags)
 	ctx, stop := console.Interruptible()
 	defer stop()
 	opt := c.solver.Options()

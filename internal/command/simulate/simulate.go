@@ -144,9 +144,7 @@ func (s *simulate) run(flags *pflag.FlagSet) error {
 	if err != nil {
 		return err
 	}
-	if text := s.model.Assumption(flags); text != "" {
-		s.Note("assumed %s", text)
-	}
+	s.model.NoteAssumption(s.Console, flags)
 	draw := s.draw
 	if s.complex {
 		draw = s.drawComplex

@@ -156,12 +156,12 @@ func (s *solve) tests(shared bool) ([]calamp.Direction, error) {
 		}
 		implied = " of --basis"
 	}
-	height, width, err := sizeOfImage(text)
-	if err == nil {
-		var images []calamp.Direction
+	height, width, ok := dataset.ImageSize(text)
+	var images []calamp.Direction
+	if err = errors.New("expected a height and a width, as in 28x28"); ok {
 		images, err = calamp.ImageDirections(d.given, s.parts.Basis.Operator(), height, width)
-		list = append(list, images...)
 	}
+	list = append(list, images...)
 	if err != nil && implied == "" {
 		return nil, console.Usage("--image %s: %w", text, err)
 	}
@@ -179,17 +179,6 @@ func (s *solve) inBasis(flag string, directions []calamp.Direction) (list []cala
 		list = append(list, direction)
 	}
 	return list, nil
-}
-
-// sizeOfImage reads HxW.
-func sizeOfImage(text string) (height, width int, err error) {
-	h, w, ok := strings.Cut(text, "x")
-	height, errH := strconv.Atoi(h)
-	width, errW := strconv.Atoi(w)
-	if !ok || errH != nil || errW != nil {
-		return 0, 0, errors.New("expected a height and a width, as in 28x28")
-	}
-	return height, width, nil
 }
 
 // solveProblem is the run, or the fit.

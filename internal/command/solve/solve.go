@@ -224,12 +224,7 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 	ctx, stop := s.context()
 	defer stop()
 	ctx = s.ranks.Context(ctx)
-	if text := s.model.Intention(flags); text != "" {
-		s.Note("%s", text)
-	}
-	if text := s.solver.Suit(flags, data.W); text != "" {
-		s.Note("%s", text)
-	}
+	s.model.NoteIntention(s.Console, flags, &s.solver, data.W)
 	if err := calamp.CheckSizes(data.Y); err != nil {
 		return console.Usage("%s: %w", s.source(args), err)
 	}

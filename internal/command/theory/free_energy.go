@@ -74,7 +74,7 @@ func (f *freeEnergy) run(flags *pflag.FlagSet) error {
 	}
 	ctx, stop := console.Interruptible()
 	defer stop()
-	f.noteAssumptions(flags)
+	f.truth.NoteAssumption(f.Console, flags)
 	if f.mismatched {
 		return f.runMismatched(ctx)
 	}

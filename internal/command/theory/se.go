@@ -159,7 +159,7 @@ func (s *se) run(flags *pflag.FlagSet) error {
 	}
 	ctx, stop := console.Interruptible()
 	defer stop()
-	s.noteAssumptions(flags)
+	s.truth.NoteAssumption(s.Console, flags)
 	res, err := s.predict(ctx)
 	if err != nil && ctx.Err() == nil {
 		return &console.Exit{Code: console.WrongUsage, Err: err}

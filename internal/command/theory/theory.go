@@ -249,13 +249,6 @@ func (t *theory) loadGroups() error {
 	return nil
 }
 
-// noteAssumptions tells which flags were left to their defaults.
-func (t *theory) noteAssumptions(flags *pflag.FlagSet) {
-	if text := t.truth.Assumption(flags); text != "" {
-		t.Note("assumed %s", text)
-	}
-}
-
 func (t *theory) gain(m *option.Model) channel.GainPrior {
 	if t.knownGains {
 		return evolution.Known(1)

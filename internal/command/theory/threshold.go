@@ -177,7 +177,7 @@ func (t *threshold) run(flags *pflag.FlagSet) error {
 	if t.densities.n > 0 { // the density is not assumed, it is all of them
 		t.truth.Assumed = slices.DeleteFunc(t.truth.Assumed, func(name string) bool { return name == "density" })
 	}
-	t.noteAssumptions(flags)
+	t.truth.NoteAssumption(t.Console, flags)
 	densities := t.densities.list(t.truth.Density)
 	list, err := t.compute(ctx, densities)
 	_, bug := errors.AsType[*crash.Error](err)
