@@ -346,6 +346,17 @@ func (m *ModelFile) Value(name, otherwise string) string {
 	return otherwise
 }
 
+// said is what the file says of the parameters of a section, in the schema's words.
+func (m *ModelFile) said(section string) (words []string) {
+	i := slices.Index(sectionNames(), section)
+	for _, p := range Schema[i].Parameters {
+		if text := m.of(p.Name); p.Words != "" && text != "" && text != p.Idle {
+			words = append(words, fmt.Sprintf(p.Words, text))
+		}
+	}
+	return words
+}
+
 // JSON is the file as an object: the texts that flags are given, by key.
 func (m *ModelFile) JSON() map[string]any {
 	object := map[string]any{}
@@ -379,13 +390,7 @@ func (m *ModelFile) Signals(prior *SignalPrior, n int) string {
 	case n > 0:
 		words[0] = fmt.Sprintf("%d entries a signal, non-zero ones %s", n, like)
 	}
-	for name, what := range inOrder("density", "density %s", "signal-mean", "mean %s", "signal-var", "variance %s", "component", "components %s", "groups", "in the groups of %s",
-		"basis", "coefficients of the basis %s", "joint", "together: %s", "slack", "off the network by slack of variance %s") {
-		if text := m.of(name); text != "" {
-			words = append(words, fmt.Sprintf(what, text))
-		}
-	}
-	return strings.Join(words, ", ")
+	return strings.Join(append(words, m.said("signals")...), ", ")
 }
 
 // Sensors says what is known of so many sensors.
@@ -411,12 +416,7 @@ func (m *ModelFile) Sensors(count int) string {
 	default:
 		words = append(words, "s unknown")
 	}
-	for name, what := range inOrder("anchor", "scale held by %s", "phase", "phases %s", "offset", "offsets of standard deviation %s", "saturation", "clipped at %s", "quantised", "read as codes with the step %s", "sign", "read as signs about %s", "counts", "counts of %s each") {
-		if text := m.of(name); text != "" && text != "off" {
-			words = append(words, fmt.Sprintf(what, text))
-		}
-	}
-	return strings.Join(words, ", ")
+	return strings.Join(append(words, m.said("sensors")...), ", ")
 }
 
 // Noise says what is known of noise.
@@ -439,13 +439,7 @@ func (m *ModelFile) Noise() string {
 
 // Matrix says what W may be wrong in; empty for nothing.
 func (m *ModelFile) Matrix() string {
-	var words []string
-	for name, what := range inOrder("matrix-error", "entries wrong at random: %s", "derivatives", "may be moved along %s", "sensor-derivatives", "every sensor's own parameters along %s", "image", "rows are images of %s") {
-		if text := m.of(name); text != "" {
-			words = append(words, fmt.Sprintf(what, text))
-		}
-	}
-	return strings.Join(words, ", ")
+	return strings.Join(m.said("matrix"), ", ")
 }
 
 // Open are the parameters that are neither given nor have a default: what is learned.
@@ -461,15 +455,4 @@ func (m *ModelFile) Open(prior *SignalPrior) (open []string) {
 		open = append(open, "components")
 	}
 	return open
-}
-
-// inOrder goes through pairs in their order.
-func inOrder(pairs ...string) func(yield func(a, b string) bool) {
-	return func(yield func(a, b string) bool) {
-		for i := 0; i < len(pairs); i += 2 {
-			if !yield(pairs[i], pairs[i+1]) {
-				return
-			}
-		}
-	}
 }
