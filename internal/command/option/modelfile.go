@@ -133,37 +133,30 @@ func textsOf(p *Parameter, value any) ([]string, error) {
 		text, err := textOf(value)
 		return []string{text}, err
 	}
+	if len(list) == 0 {
+		return nil, errors.New("expected a value, found none")
+	}
 	var texts []string
+	numbers := true
 	for _, v := range list {
-		var text string
 		inner, nested := v.([]any)
-		switch v.(type) {
-		case []any, string:
-			if !p.Repeated {
-				return nil, errors.New("expected one value, or numbers")
-			}
+		_, word := v.(string)
+		if numbers = numbers && !nested && !word; !numbers && !p.Repeated {
+			return nil, errors.New("expected one value, or numbers")
 		}
-		var err error
-		if nested {
-			text, err = joined(inner)
-		} else {
-			text, err = textOf(v)
+		if !nested {
+			inner = []any{v}
 		}
+		text, err := joined(inner)
 		if err != nil {
 			return nil, err
 		}
 		texts = append(texts, text)
 	}
-	if len(list) == 0 {
-		return nil, errors.New("expected a value, found none")
+	if numbers {
+		return []string{strings.Join(texts, ",")}, nil
 	}
-	if _, word := list[0].(string); word {
-		return texts, nil
-	}
-	if _, nested := list[0].([]any); nested {
-		return texts, nil
-	}
-	return []string{strings.Join(texts, ",")}, nil
+	return texts, nil
 }
 
 func joined(list []any) (string, error) {
