@@ -44,16 +44,6 @@ ones stay so.`,
 	return cmd
 }
 
-// applied is its summary.
-type applied struct {
-	M       int    `json:"m"`
-	P       int    `json:"p"`
-	Broken  []int  `json:"broken"`           // sensors whose readings are NaN now
-	Missing int    `json:"missing_readings"` // of the others
-	Offsets bool   `json:"offsets"`
-	Written string `json:"written"`
-}
-
 func apply(a *console.Console, resultPath, readingsPath, out string, asJSON bool) error {
 	if out == "" {
 		return console.Usage("no file to write the corrected readings to").WithHint("add -o Z.npy")
@@ -97,18 +87,18 @@ func apply(a *console.Console, resultPath, readingsPath, out string, asJSON bool
 	}
 	parts := result.ColumnsPerSignal()
 	width := len(y.Data) / m
-	done := applied{M: m, P: width / parts, Broken: []int{}, Offsets: offset != nil, Written: out}
+	p, broken, missing := width/parts, []int{}, 0 // sensors whose readings are NaN now, and readings of the others
 	for row, s := range gainRows {
 		sensor, readings := result.SensorOf(row), y.Data[row*width:(row+1)*width]
 		if facts.IsBroken(result, sensor) {
-			if !slices.Contains(done.Broken, sensor) {
-				done.Broken = append(done.Broken, sensor)
+			if !slices.Contains(broken, sensor) {
+				broken = append(broken, sensor)
 			}
 			s = math.NaN()
 		}
 		for k := 0; k < width; k += parts {
 			if slices.ContainsFunc(readings[k:k+parts], math.IsNaN) && !math.IsNaN(s) {
-				done.Missing++
+				missing++
 			}
 		}
 		if gains != nil {
@@ -127,12 +117,12 @@ func apply(a *console.Console, resultPath, readingsPath, out string, asJSON bool
 		return err
 	}
 	if asJSON {
-		return a.PrintJSON(done)
+		return a.PrintJSON(console.Object{"m", m, "p", p, "broken", broken, "missing_readings", missing, "offsets", offset != nil, "written", out})
 	}
 	var text console.Summary
-	text.Line("readings", "%s of %s", console.Plural(done.P, "signal"), console.Plural(len(result.S), "sensor"))
-	if len(done.Broken) > 0 {
-		text.Line("broken", "%s: their readings are NaN", console.Plural(len(done.Broken), "sensor"))
+	text.Line("readings", "%s of %s", console.Plural(p, "signal"), console.Plural(len(result.S), "sensor"))
+	if len(broken) > 0 {
+		text.Line("broken", "%s: their readings are NaN", console.Plural(len(broken), "sensor"))
 	}
 	text.Line("written", "%s", out)
 	return a.Print(text.String())

@@ -34,13 +34,6 @@ func (s *size) Set(text string) error {
 
 const mostPixels = 1 << 26
 
-// made is the summary of a file.
-type made struct {
-	N       int    `json:"n"`
-	Groups  []int  `json:"groups"` // how many entries each has
-	Written string `json:"written"`
-}
-
 // Command is calamp groups.
 func Command(a *console.Console) *cobra.Command {
 	var image size
@@ -75,16 +68,16 @@ A file of one's own is a .npy with N whole numbers, from 0 on without gaps.`,
 			if err := dataset.SaveIntegers(out, "groups", of); err != nil {
 				return err
 			}
-			m := made{N: len(of), Groups: make([]int, bands), Written: out}
+			entries := make([]int, bands) // of each group
 			for _, g := range of {
-				m.Groups[g]++
+				entries[g]++
 			}
 			if asJSON {
-				return a.PrintJSON(m)
+				return a.PrintJSON(console.Object{"n", len(of), "groups", entries, "written", out})
 			}
 			var text console.Summary
-			text.Line("groups", "%s of %s", console.Plural(bands, "group"), console.Plural(m.N, "entry"))
-			text.Line("sizes", "%s", strings.Trim(fmt.Sprint(m.Groups), "[]"))
+			text.Line("groups", "%s of %s", console.Plural(bands, "group"), console.Plural(len(of), "entry"))
+			text.Line("sizes", "%s", strings.Trim(fmt.Sprint(entries), "[]"))
 			text.Line("written", "%s", out)
 			return a.Print(text.String())
 		},

@@ -16,7 +16,7 @@ import (
 // matrixFacts is what is known of a matrix W: what it is, what it costs, and what AMP
 // would make of it.
 type matrixFacts struct {
-	Kind       string   `json:"kind"`
+	Kind       string   `json:"-"`
 	M          int      `json:"m"`
 	N          int      `json:"n"`
 	Entries    *int     `json:"entries,omitempty"` // of a sparse one
@@ -60,11 +60,7 @@ func inspectMatrix(a *console.Console, spec string, asJSON bool, limit int64) er
 		return fmt.Errorf("%s: %w", spec, err)
 	}
 	if asJSON {
-		return a.PrintJSON(struct {
-			File string `json:"file"`
-			What string `json:"kind"`
-			*matrixFacts
-		}{spec, "matrix", f})
+		return a.PrintJSON(console.Object{"file", spec, "kind", "matrix", "", f})
 	}
 	var text console.Summary
 	text.Line("file", "%s: matrix", spec)

@@ -424,15 +424,11 @@ func storeSingle(in *teacher.Instance) error {
 
 func (s *simulate) print(p *dataset.Problem) error {
 	if s.json {
-		return s.PrintJSON(struct {
-			facts.Size
-			Seed   uint64 `json:"seed"`
-			Matrix string `json:"matrix_kind"`
-			option.SignalPrior
-			Model   option.Model `json:"model"`
-			Storage string       `json:"w_storage"`
-			Written []string     `json:"written"`
-		}{facts.SizeOf(p), s.seed, s.matrix.String(), s.prior, s.model, facts.StorageOf(p.W), []string{s.out}})
+		return s.PrintJSON(console.Object{
+			"", facts.SizeOf(p), "seed", s.seed, "matrix_kind", s.matrix.String(), "", s.prior, "model", s.model,
+			"w_storage", facts.StorageOf(p.W), "written",
+			[]string{s.out},
+		})
 	}
 	if s.out == "-" {
 		return nil
