@@ -102,7 +102,7 @@ func Run(ctx context.Context, c *Check) (*Report, error) {
 	for range max(1, min(c.workers(), c.Seeds)) {
 		busy.Go(func() {
 			for i := range seeds {
-				tallies[i], errs[i] = c.guarded(ctx, uint64(i+1))
+				tallies[i], errs[i] = crash.Try(func() (tally, error) { return c.instance(ctx, uint64(i+1)) })
 				if c.Progress != nil {
 					one.Lock()
 					c.Progress()
@@ -135,13 +135,6 @@ func (c *Check) workers() int {
 		return c.Workers
 	}
 	return runtime.GOMAXPROCS(0)
-}
-
-// guarded makes a panic the error of its problem: a goroutine's panic would end
-// the process.
-func (c *Check) guarded(ctx context.Context, seed uint64) (t tally, err error) {
-	defer crash.Catch(&err)
-	return c.instance(ctx, seed)
 }
 
 // instance draws and solves the problem of a seed.

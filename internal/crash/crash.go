@@ -39,6 +39,18 @@ func Catch(err *error) {
 	}
 }
 
+// Try calls a function, and makes a panic of it its error: that of a goroutine would end the process.
+func Try[T any](f func() (T, error)) (result T, err error) {
+	defer Catch(&err)
+	return f()
+}
+
+// Guard is [Try] of what has no result.
+func Guard(f func() error) (err error) {
+	defer Catch(&err)
+	return f()
+}
+
 // Of is the error of a value that was recovered, in the function that recovers.
 // One that came from another goroutine stays what it was there.
 func Of(v any) *Error {

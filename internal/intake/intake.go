@@ -226,7 +226,7 @@ func newPump(read func() (*Sample, error)) *pump {
 
 func (p *pump) run(read func() (*Sample, error)) {
 	for {
-		s, err := guarded(read)
+		s, err := crash.Try(read)
 		select {
 		case p.items <- item{s, err}:
 		case <-p.closed:
@@ -237,13 +237,6 @@ func (p *pump) run(read func() (*Sample, error)) {
 			return
 		}
 	}
-}
-
-// guarded makes a panic the source's error: a goroutine's panic would end the
-// process.
-func guarded(read func() (*Sample, error)) (s *Sample, err error) {
-	defer crash.Catch(&err)
-	return read()
 }
 
 func (p *pump) Next(ctx context.Context) (*Sample, error) {

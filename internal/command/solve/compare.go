@@ -62,7 +62,7 @@ func (s *solve) compare(ctx context.Context, data *dataset.Problem, p *calamp.Pr
 	var all comparisons
 	var bugs error
 	for _, m := range methods {
-		res, err := attempt(m.run)
+		res, err := crash.Try(m.run)
 		if ctx.Err() != nil {
 			return all, ctx.Err()
 		}
@@ -84,12 +84,6 @@ func (s *solve) compare(ctx context.Context, data *dataset.Problem, p *calamp.Pr
 		all = append(all, c)
 	}
 	return all, bugs
-}
-
-// attempt makes a panic an error.
-func attempt(run func() (*calamp.Result, error)) (res *calamp.Result, err error) {
-	defer crash.Catch(&err)
-	return run()
 }
 
 // baselines are for the report, which has the blind result already.

@@ -405,7 +405,7 @@ func (s *solve) writeAll(flags *pflag.FlagSet, data *dataset.Problem, res *calam
 		if f.path == "" || !s.ranks.Only() && f.path != s.out {
 			continue
 		}
-		if e := guarded(f.write); e != nil {
+		if e := crash.Guard(f.write); e != nil {
 			err = errors.Join(err, e)
 		} else if f.path != "-" {
 			written = append(written, f.path)
@@ -482,13 +482,6 @@ func (s *solve) baselinesOf(others comparisons) []report.Baseline {
 		}
 	}
 	return all
-}
-
-// guarded makes a panic an error: one file that fails does not keep the others
-// from being written.
-func guarded(write func() error) (err error) {
-	defer crash.Catch(&err)
-	return write()
 }
 
 // ending is how a run's status ends the command.

@@ -182,18 +182,12 @@ func (s *sweepRun) queued(ctx context.Context, points []sweep.Point) error {
 	if n := s.localWorkers(); n > 0 {
 		w := &queue.Worker{Queue: q, Stamp: stamp(), Workers: n}
 		busy.Go(func() {
-			if err := runWorker(working, w); err != nil && working.Err() == nil {
+			if err := crash.Guard(func() error { return w.Run(working) }); err != nil && working.Err() == nil {
 				s.Warn("the workers of this process ended: %v", err)
 			}
 		})
 	}
 	return q.Run(ctx, job, finish)
-}
-
-// runWorker makes a panic an error: a goroutine's panic would end the process.
-func runWorker(ctx context.Context, w *queue.Worker) (err error) {
-	defer crash.Catch(&err)
-	return w.Run(ctx)
 }
 
 // localWorkers is how many points this process runs itself: with a server of
