@@ -279,14 +279,14 @@ func (g *complexSites) Step(float64) error {
 
 // TogetherInSites reports whether signals were integrated out whose entries are there in all of them or in none.
 func (s *Solver) TogetherInSites() bool {
-	g, is := s.Iteration.(*complexSites)
-	return is && g.fit != nil && g.fit.Joint
+	g := s.sites()
+	return g != nil && g.fit != nil && g.fit.Joint
 }
 
 // RealSignals reports whether signals behind a complex W were found to be real, and by how much the logarithm of the evidence is larger than that of complex ones; +Inf where these came to no fixed point.
 func (s *Solver) RealSignals() (found bool, likelier float64) {
-	g, is := s.Iteration.(*complexSites)
-	if !is || g.best == nil || g.fit != g.best || !g.fit.Real {
+	g := s.sites()
+	if g == nil || g.best == nil || g.fit != g.best || !g.fit.Real {
 		return false, 0
 	}
 	likelier = math.Inf(1)
@@ -300,8 +300,8 @@ func (s *Solver) RealSignals() (found bool, likelier float64) {
 
 // ColumnShifts are where entries lie between columns of W, in columns from their own, and the standard deviations of these (N); nil where there are none.
 func (s *Solver) ColumnShifts() (at, sd []float64) {
-	g, is := s.Iteration.(*complexSites)
-	if !is || g.fit == nil || g.fit != g.best {
+	g := s.sites()
+	if g == nil || g.fit == nil || g.fit != g.best {
 		return nil, nil
 	}
 	return g.fit.Places()
@@ -309,7 +309,7 @@ func (s *Solver) ColumnShifts() (at, sd []float64) {
 
 // CommonMisfit is by what factor what all snapshots have in common fits W worse than noise explains; one or less where it does not.
 func (s *Solver) CommonMisfit() float64 {
-	if g, is := s.Iteration.(*complexSites); is {
+	if g := s.sites(); g != nil {
 		return g.misfit
 	}
 	return 0

@@ -792,7 +792,7 @@ func (e *jointRows) End(s *Solver) {
 
 // OneScene is the brightness of each signal, of mean square 1, where signals were found not to differ in anything else; nil elsewhere. The run has ended then.
 func (s *Solver) OneScene() []float64 {
-	if e, is := s.Iteration.(*jointRows); is {
+	if e := s.rows(); e != nil {
 		return e.brightness
 	}
 	return nil
@@ -931,7 +931,7 @@ func (e *jointRows) evidenceOf(mu int, y, stats, without []float64) float64 {
 // a row is not zero (N); nil elsewhere.
 func (s *Solver) Joint() (q *joint.Prior, support []float64) {
 	rows := s.State.jointLatents()
-	if e, is := s.Iteration.(*jointRows); is {
+	if e := s.rows(); e != nil {
 		rows = e.rows
 	}
 	if rows == nil {
@@ -943,15 +943,15 @@ func (s *Solver) Joint() (q *joint.Prior, support []float64) {
 
 // OwnSlab reports whether entries of rows that are taken together are independent, with the slab of the prior (see [jointRows.separates]).
 func (s *Solver) OwnSlab() bool {
-	e, is := s.Iteration.(*jointRows)
-	return is && e.rows.Separable()
+	e := s.rows()
+	return e != nil && e.rows.Separable()
 }
 
 // Whitened are the residuals of sensor mu turned and divided by their standard deviations, and the constant 1 with them, where covariances across
 // signals are followed and all its readings are there; nil elsewhere.
 func (s *Solver) Whitened(mu int) (residuals, constant []float64) {
-	e, is := s.Iteration.(*jointRows)
-	if !is || e.shape == nil || e.partial[mu] != nil {
+	e := s.rows()
+	if e == nil || e.shape == nil || e.partial[mu] != nil {
 		return nil, nil
 	}
 	for k, kappa := range e.shape.Values {
@@ -1054,8 +1054,8 @@ func (s *State) jointGain(sigma []float64) (gain float64) {
 
 // OwnRows is the number of entries that are there in some signals only, by the fields of rows that are taken together (see [joint.Own]), and of those that are there.
 func (s *Solver) OwnRows() (own int, there float64) {
-	e, is := s.Iteration.(*jointRows)
-	if !is || e.field == nil {
+	e := s.rows()
+	if e == nil || e.field == nil {
 		return 0, 0
 	}
 	e.place()
@@ -1080,7 +1080,7 @@ func (s *State) perSignal(g prior.GaussBernoulli) (mean, variance []float64) {
 
 // JointGain is the logarithm of how much likelier the fields are if signals belong together, as far as their support says it. It is 0 where that was not asked.
 func (s *Solver) JointGain() float64 {
-	if e, is := s.Iteration.(*jointRows); is {
+	if e := s.rows(); e != nil {
 		if e.field == nil {
 			return 0
 		}

@@ -75,6 +75,23 @@ type Solver struct {
 	approach     approach
 }
 
+// rows is the iteration of signals that belong together, nil where it is another; gaussian that of signals that are integrated out, and sites
+// that of complex ones.
+func (s *Solver) rows() *jointRows {
+	e, _ := s.Iteration.(*jointRows)
+	return e
+}
+
+func (s *Solver) gaussian() *gaussian {
+	g, _ := s.Iteration.(*gaussian)
+	return g
+}
+
+func (s *Solver) sites() *complexSites {
+	g, _ := s.Iteration.(*complexSites)
+	return g
+}
+
 // Line is one accepted iteration.
 type Line struct {
 	Index   int     // from 1

@@ -17,7 +17,7 @@ import (
 
 // Scores reports whether g and ∂g are those of single readings, which [State.MatrixScore] takes for granted.
 func (s *Solver) Scores() bool {
-	_, turned := s.Iteration.(*jointRows)
+	turned := s.rows() != nil
 	_, integrated := s.Iteration.(integrating)
 	return !turned && !integrated && s.Iterations > 0
 }
@@ -25,7 +25,7 @@ func (s *Solver) Scores() bool {
 // IntegratedScores are slopes and information of directions of W where signals were integrated out (see [evidence.Fit.MatrixScores]); nil elsewhere. Each product sets
 // u (M×R) to D x, with x R×N.
 func (s *Solver) IntegratedScores(products []func(u, x []float64) error) (slope, scatter []float64, information *mat.SymDense, err error) {
-	if g, is := s.Iteration.(*gaussian); is && g.steps+g.tried > 0 {
+	if g := s.gaussian(); g != nil && g.steps+g.tried > 0 {
 		return g.fit.MatrixScores(products)
 	}
 	return nil, nil, nil, nil

@@ -398,7 +398,7 @@ func (p *outliers) Report(s *Solver) {
 // Outlying is the probability of each reading (M×P) to be an outlier; nil where that was not
 // looked at.
 func (s *Solver) Outlying() []float64 {
-	if g, is := s.Iteration.(*gaussian); is {
+	if g := s.gaussian(); g != nil {
 		return g.outlying()
 	}
 	p, ok := PartOf[*outliers](s)
@@ -419,7 +419,7 @@ func (s *Solver) Outlying() []float64 {
 
 // AsRead are the readings (M×P), with those that were left out.
 func (s *Solver) AsRead() []float64 {
-	if g, is := s.Iteration.(*gaussian); is && g.asRead != nil {
+	if g := s.gaussian(); g != nil && g.asRead != nil {
 		return g.asRead
 	}
 	if p, ok := PartOf[*outliers](s); ok {
