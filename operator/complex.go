@@ -62,9 +62,15 @@ func (w *Complex) MeanSquare() float64 { return 2 * w.rows.MeanSquare() }
 // HasSquares implements [Squares].
 func (w *Complex) HasSquares() bool { return true }
 
+// table is the table of both parts; nil where there is none.
+func (w *Complex) table() *Dense {
+	d, _ := w.rows.(*Dense)
+	return d
+}
+
 // String says what it is.
 func (w *Complex) String() string {
-	if _, table := w.rows.(*Dense); !table {
+	if w.table() == nil {
 		return Describe(w.rows)
 	}
 	return fmt.Sprintf("complex table of %d×%d", w.m, w.n)
@@ -72,7 +78,7 @@ func (w *Complex) String() string {
 
 // Storage is "f64" or "f32", the precision of each part; "" of what is no table.
 func (w *Complex) Storage() string {
-	if table, ok := w.rows.(*Dense); ok {
+	if table := w.table(); table != nil {
 		return table.Storage()
 	}
 	return ""
@@ -83,7 +89,7 @@ func (w *Complex) Bytes() int64 { return Bytes(w.rows) }
 
 // Identify implements [Structured].
 func (w *Complex) Identify(to io.Writer) error {
-	if _, table := w.rows.(*Dense); !table {
+	if w.table() == nil {
 		return Identify(to, w.rows)
 	}
 	sum := sha256.New()
@@ -96,8 +102,8 @@ func (w *Complex) Identify(to io.Writer) error {
 
 // RowInto sets re and im, of length N, to the parts of row mu, of a table.
 func (w *Complex) RowInto(re, im []float64, mu int) error {
-	table, ok := w.rows.(*Dense)
-	if !ok {
+	table := w.table()
+	if table == nil {
 		return fmt.Errorf("a %v has no entries to be read", w)
 	}
 	return errors.Join(table.RowInto(re, 2*mu), table.RowInto(im, 2*mu+1))
@@ -157,8 +163,8 @@ func (w *Complex) around(sweep Sweep, p, q int) *complexSweep {
 
 // NewSweeps implements [Sharer] for even p.
 func (w *Complex) NewSweeps(p, threads int) (s Sweeps, err error) {
-	table, ok := w.rows.(*Dense)
-	if !ok || p%2 != 0 {
+	table := w.table()
+	if table == nil || p%2 != 0 {
 		if s.Exact, err = w.NewSweep(p, p, threads); err == nil {
 			s.Linear, err = w.NewSweep(p, 0, threads)
 		}
@@ -177,8 +183,8 @@ func (w *Complex) HasSingle() bool { return HasSingle(w.rows) }
 
 // Rounded implements [Rounder]; what was rounded off is that of both parts together.
 func (w *Complex) Rounded(threads int) (single Stored, lost float64) {
-	table, ok := w.rows.(*Dense)
-	if !ok {
+	table := w.table()
+	if table == nil {
 		return nil, 0
 	}
 	rounded, lost := table.Rounded(threads)
