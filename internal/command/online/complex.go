@@ -28,22 +28,11 @@ func (c *calibration) takeComplex(flags *pflag.FlagSet, in *material) error {
 			return console.Usage("--phase is for complex readings, and frames of --input %s are real: c8 or c16", c.input)
 		}
 	}
-	if err := c.phases.CheckComplex(flags, &c.model, c.complex); err != nil || !c.complex {
-		return err
-	}
-	switch {
-	case c.groups.On():
-		return option.RefuseComplex(true, "a density or variance for each entry")
-	case in.known != nil:
-		return option.RefuseComplex(true, "what is known of single sensors (s_prior_mean, s_prior_sd)")
-	}
-	if !c.phases.Free() {
-		return nil
-	}
-	if !option.Given(flags, "warm-up") {
+	err := c.phases.CheckProblem(flags, &c.model, &c.groups, in.known, c.complex)
+	if c.complex && c.phases.Free() && !option.Given(flags, "warm-up") {
 		c.warmUp = option.WarmUpPhases
 	}
-	return nil
+	return err
 }
 
 // mostBatch is the largest batch that is proposed.

@@ -1,6 +1,7 @@
 package online
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -152,56 +153,50 @@ type material struct {
 }
 
 func (c *calibration) load(args []string) (*material, error) {
+	path := c.parts.Matrix
+	if len(args) == 1 {
+		path = args[0]
+	}
+	p, err := c.problem(path, args)
+	if err != nil {
+		return nil, err
+	}
+	if err := cmp.Or(c.loadSensors(p), c.loadDerivatives(p.W)); err != nil {
+		return nil, err
+	}
+	in := &material{y: p.Y, truth: p.Truth, known: p.Known, complex: p.Complex, phases: p.Phases}
+	if in.w, err = c.parts.Basis.Compose(p.W); err != nil {
+		return nil, err
+	}
 	if c.sourceKind != columnSource {
-		path := c.parts.Matrix
-		if len(args) == 1 {
-			path = args[0]
-		}
-		if path == "" {
-			return nil, console.Usage("no matrix W").WithHint("add --matrix W.npy")
-		}
-		w, err := c.openMatrix(path)
-		if err != nil {
-			return nil, err
-		}
-		in := &dataset.Problem{W: w}
-		if dataset.HasSensors(path) {
-			m, _ := w.Dims()
-			if in.Sensors, err = dataset.LoadSensors(path, m); err != nil {
-				return nil, err
-			}
-		}
-		if err := c.loadSensors(in); err != nil {
-			return nil, err
-		}
-		if err := c.loadDerivatives(w); err != nil {
-			return nil, err
-		}
-		is := operator.IsComplex(w)
-		if w, err = c.parts.Basis.Compose(w); err == nil {
-			w, err = choice(w, dataset.MatrixCount(path))
-		}
-		return &material{w: w, complex: is}, err
+		in.w, err = choice(in.w, dataset.MatrixCount(path))
+		return in, err
 	}
-	p, err := c.parts.Problem(c.Console, args, nil, math.MaxInt64, &c.ranks)
-	if err != nil {
+	var matrices []operator.Operator
+	if matrices, in.of = operator.Separate(in.w); in.of != nil {
+		in.w, err = operator.NewChoice(matrices)
+	}
+	return in, err
+}
+
+// problem is that of a file with columns, and otherwise one of the matrix at path alone.
+func (c *calibration) problem(path string, args []string) (p *dataset.Problem, err error) {
+	if c.sourceKind == columnSource {
+		return c.parts.Problem(c.Console, args, nil, math.MaxInt64, &c.ranks)
+	}
+	if path == "" {
+		return nil, console.Usage("no matrix W").WithHint("add --matrix W.npy")
+	}
+	p = &dataset.Problem{}
+	if p.W, err = c.openMatrix(path); err != nil {
 		return nil, err
 	}
-	if err := c.loadSensors(p); err != nil {
-		return nil, err
+	p.Complex = operator.IsComplex(p.W)
+	if dataset.HasSensors(path) {
+		m, _ := p.W.Dims()
+		p.Sensors, err = dataset.LoadSensors(path, m)
 	}
-	if err := c.loadDerivatives(p.W); err != nil {
-		return nil, err
-	}
-	w, err := c.parts.Basis.Compose(p.W)
-	if err != nil {
-		return nil, err
-	}
-	matrices, of := operator.Separate(w)
-	if of != nil {
-		w, err = operator.NewChoice(matrices)
-	}
-	return &material{w: w, of: of, y: p.Y, truth: p.Truth, known: p.Known, complex: p.Complex, phases: p.Phases}, err
+	return p, err
 }
 
 // loadDerivatives reads the derivatives of W, as given, by parameters of sensors.

@@ -1,6 +1,7 @@
 package option
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strconv"
@@ -172,6 +173,12 @@ func (p *Phases) CheckComplex(flags *pflag.FlagSet, m *Model, isComplex bool) er
 		return console.Usage("--s-range %g,%g and --phase known: amplitudes and phases are known, there is nothing to calibrate", m.SRange[0], m.SRange[1])
 	}
 	return m.forgetMean(flags)
+}
+
+// CheckProblem is [Phases.CheckComplex] for a problem with these groups of entries, and this knowledge of single sensors.
+func (p *Phases) CheckProblem(flags *pflag.FlagSet, m *Model, g *Groups, known *channel.Knowledge, isComplex bool) error {
+	return cmp.Or(p.CheckComplex(flags, m, isComplex), RefuseComplex(isComplex && g.On(), "a density or variance for each entry"),
+		RefuseComplex(isComplex && known != nil, "what is known of single sensors (s_prior_mean, s_prior_sd)"))
 }
 
 // forgetMean takes the mean of complex signals for what it is, 0.

@@ -179,14 +179,8 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 	}
 	defer data.Close()
 	s.stated = facts.Stated(flags, s.Args, func(name string) bool { return !slices.Contains(elsewhere, name) })
-	if err := s.phases.CheckComplex(flags, &s.model, data.Complex); err != nil {
+	if err := s.phases.CheckProblem(flags, &s.model, &s.groups, data.Known, data.Complex); err != nil {
 		return err
-	}
-	if data.Complex && s.groups.On() {
-		return option.RefuseComplex(true, "a density or variance for each entry")
-	}
-	if data.Complex && data.Known != nil {
-		return option.RefuseComplex(true, "what is known of single sensors (s_prior_mean, s_prior_sd)")
 	}
 	if err := cmp.Or(s.model.CheckNoiseAt(data.Complex), s.model.CheckPhotons(data.Y), s.loadDoubt(data)); err != nil {
 		return err
