@@ -93,11 +93,12 @@ func between(from, to, t float64, log bool) float64 {
 	return v
 }
 
-func (a Axis) or(v float64) Axis {
-	if len(a) == 0 {
-		return Axis{v}
+// or is a list, or the one value where it is empty.
+func or[L ~[]E, E any](list L, value E) L {
+	if len(list) == 0 {
+		return L{value}
 	}
-	return a
+	return list
 }
 
 // listOf is a TOML list, or the one value as a list.
@@ -121,13 +122,6 @@ func (w *Words) UnmarshalTOML(v any) error {
 		*w = append(*w, word)
 	}
 	return nil
-}
-
-func (w Words) or(word string) Words {
-	if len(w) == 0 {
-		return Words{word}
-	}
-	return w
 }
 
 // Ranges is [a, b] or a list of such. [a, a] means that the gains are known.
@@ -160,13 +154,6 @@ func (r *Ranges) UnmarshalTOML(v any) error {
 	return nil
 }
 
-func (r Ranges) or() Ranges {
-	if len(r) == 0 {
-		return Ranges{defaultRange}
-	}
-	return r
-}
-
 // Seeds is a count, for 1, 2, …, or a list of seeds.
 type Seeds []uint64
 
@@ -193,13 +180,6 @@ func (s *Seeds) UnmarshalTOML(v any) error {
 		*s = append(*s, uint64(seed))
 	}
 	return nil
-}
-
-func (s Seeds) or() Seeds {
-	if len(s) == 0 {
-		return Seeds{1}
-	}
-	return s
 }
 
 // Size is a number of bytes, written as in "4GB" or "2GiB".

@@ -37,14 +37,6 @@ func (j *Joints) UnmarshalTOML(v any) error {
 	return nil
 }
 
-// or is the default: independent signals.
-func (j Joints) or() Joints {
-	if len(j) == 0 {
-		return Joints{""}
-	}
-	return j
-}
-
 // on reports whether signals share their entries.
 func (j Joint) on() bool { return j != "" }
 

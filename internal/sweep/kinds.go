@@ -8,16 +8,9 @@ import (
 	"github.com/calamp/calamp/teacher"
 )
 
-// Kinds are how W is drawn: "iid", "condition:100", or a list of such.
+// Kinds are how W is drawn: "iid", "condition:100", or a list of such. Independent entries are the zero value, so that keys are those of points
+// without a kind.
 type Kinds []teacher.Ensemble
-
-// or is the default: independent entries, which are the zero value so that keys are those of points without a kind.
-func (k Kinds) or() Kinds {
-	if len(k) == 0 {
-		return Kinds{{}}
-	}
-	return k
-}
 
 // UnmarshalTOML implements [toml.Unmarshaler].
 func (k *Kinds) UnmarshalTOML(v any) error {

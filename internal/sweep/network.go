@@ -15,14 +15,6 @@ import (
 // of such. Weights are independent, and drawn with the problem. The density is that of the latents.
 type Networks []string
 
-// or is the default: signals of independent entries.
-func (n Networks) or() Networks {
-	if len(n) == 0 {
-		return Networks{""}
-	}
-	return n
-}
-
 // UnmarshalTOML implements [toml.Unmarshaler].
 func (n *Networks) UnmarshalTOML(v any) error {
 	for _, entry := range listOf(v) {

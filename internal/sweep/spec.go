@@ -17,6 +17,7 @@ import (
 
 	"github.com/calamp/calamp/online"
 	"github.com/calamp/calamp/solver"
+	"github.com/calamp/calamp/teacher"
 )
 
 // Spec is a sweep as its TOML file describes it. docs/format/sweep.md has every key.
@@ -446,11 +447,11 @@ func (g *Grid) points(s *Spec) (out []Point) {
 func (g *Grid) each(s *Spec, do func(Point) error) error {
 	base := Point{Solver: g.solver(s), Record: g.record(s), Rehearse: s.Rehearse, SharedMatrix: g.SharedMatrix}
 	for _, a := range g.Algorithm {
-		for _, p := range g.P.or(1) {
-			for _, noise := range g.NoiseVar.or(0) {
-				for _, r := range g.SRange.or() {
+		for _, p := range or(g.P, 1) {
+			for _, noise := range or(g.NoiseVar, 0) {
+				for _, r := range or(g.SRange, defaultRange) {
 					for _, phase := range g.phases() {
-						for _, kind := range g.Matrix.or() {
+						for _, kind := range or(g.Matrix, teacher.Ensemble{}) {
 							at := base
 							at.Algorithm, at.P, at.NoiseVar, at.SRange, at.Phase, at.Matrix = Algorithm(a), int(p), noise, r, phase, kind
 							if err := g.behind(at, do); err != nil {
@@ -466,8 +467,8 @@ func (g *Grid) each(s *Spec, do func(Point) error) error {
 }
 
 func (g *Grid) behind(at Point, do func(Point) error) error {
-	for _, network := range g.Network.or() {
-		for _, c := range g.Covariance.or(solver.Diagonal.String()) {
+	for _, network := range or(g.Network, "") {
+		for _, c := range or(g.Covariance, solver.Diagonal.String()) {
 			at.Network, at.Covariance = network, c
 			if err := g.inner(at, do); err != nil {
 				return err
@@ -481,7 +482,7 @@ func (g *Grid) inner(at Point, do func(Point) error) error {
 	if at.Covariance == solver.Diagonal.String() {
 		at.Covariance = "" // as keys have it
 	}
-	for _, rows := range g.Rows.or(1) {
+	for _, rows := range or(g.Rows, 1) {
 		at.Rows = int(rows)
 		if float64(at.Rows) != rows || rows < 1 {
 			at.Rows = -1 // which is refused
@@ -495,11 +496,11 @@ func (g *Grid) inner(at Point, do func(Point) error) error {
 
 // ofRows is inner for one number of rows a sensor.
 func (g *Grid) ofRows(at Point, do func(Point) error) error {
-	for _, joint := range g.Joint.or() {
-		for _, n := range g.N.or(0) {
-			for _, density := range g.Density.or(0) {
-				for _, alpha := range g.Alpha.or(0) {
-					for _, seed := range g.Seeds.or() {
+	for _, joint := range or(g.Joint, "") {
+		for _, n := range or(g.N, 0) {
+			for _, density := range or(g.Density, 0) {
+				for _, alpha := range or(g.Alpha, 0) {
+					for _, seed := range or(g.Seeds, 1) {
 						at.Joint, at.N, at.Density, at.Alpha, at.Seed = joint, int(n), density, alpha, seed
 						if err := do(at); err != nil {
 							return err
