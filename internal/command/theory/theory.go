@@ -127,7 +127,7 @@ func (t *theory) registerOffset(flags *pflag.FlagSet) {
 // apart are what theory is not written for together.
 var apart = map[string]string{
 	"offset":   "mismatched known spectrum rows network joint readings",
-	"complex":  "rows network joint readings",
+	"complex":  "rows network joint readings groups",
 	"network":  "groups mismatched spectrum readings joint",
 	"entries":  "offset complex groups mismatched spectrum readings joint",
 	"joint":    "mismatched groups spectrum rows readings",
