@@ -46,7 +46,7 @@ func pools(t *testing.T, seed uint64, m, n, p int) (w operator.Operator, y, x *m
 	return w, y, x, s, dead
 }
 
-// TestDeadSensorsBehindPools: of four dead sensors the evidence of Gaussian signals finds three in a quarter of such problems, and is then off by 20 to 30 %. The first try has all four, and what it leaves out is asked as well.
+// TestDeadSensorsBehindPools: of four dead sensors the evidence of signals with free variances finds three in a quarter of such problems, and is then off by 20 to 30 %. The likeliest fit, with a sparse prior, is asked again.
 func TestDeadSensorsBehindPools(t *testing.T) {
 	if testing.Short() {
 		t.Skip("linear algebra of others, slow with the race detector")

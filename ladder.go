@@ -602,7 +602,17 @@ func integrable(first *try) bool {
 	_, together := channel.SmoothOf(channel.CalibrationOf(first.problem.Channel))
 	_, own := channel.DetectorOf(first.problem.Channel)
 	known := first.opt.Learn.Range || channel.Stated(channel.CalibrationOf(first.problem.Channel))
-	return gains && known && !together && !own && len(first.opt.SensorDerivatives) == 0 && first.opt.MatrixError == 0 && !first.opt.Learn.MatrixError && first.opt.Learn.Noise && one <= mostIntegrated
+	return gains && known && !together && !own && len(first.opt.SensorDerivatives) == 0 && first.opt.MatrixError == 0 && !first.opt.Learn.MatrixError && first.noiseIntegrable() && one <= mostIntegrated
+}
+
+// noiseIntegrable reports whether the noise is learned, or known of each sensor: of complex readings it is learned, and the same for all.
+func (t *try) noiseIntegrable() bool {
+	own := t.opt.Learn.SensorNoise || t.problem.NoiseVar != nil
+	if channel.ColumnsOf(t.problem.Channel) > 1 {
+		return t.opt.Learn.Noise && !own
+	}
+	m, _ := t.problem.Y.Dims()
+	return t.opt.Learn.Noise || own && len(t.problem.NoiseVar) <= m
 }
 
 // again reports whether signals may be integrated out more than once.

@@ -54,6 +54,14 @@ func Least(variances []float64) float64 {
 	return least
 }
 
+// becomeUnequal makes room for noise that differs from reading to reading, where all had the same.
+func (s *State) becomeUnequal() {
+	if s.excess == nil {
+		s.all.u, s.excess = make([]float64, len(s.all.v)), make([]float64, s.M*s.Each)
+		s.U = s.all.u[:len(s.V)]
+	}
+}
+
 const (
 	// firstSensorRefit is the iteration from which the noise of every sensor is learned.
 	firstSensorRefit = 8

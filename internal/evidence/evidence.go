@@ -54,6 +54,9 @@ type Fit struct {
 	// Outliers are single readings that are left out; nil where none are.
 	Outliers *Outliers
 
+	// Unequal is how noise differs from sensor to sensor, of which Noise is then the middle; nil where all have the same.
+	Unequal *Unequal
+
 	// Alone are sensors that alone see an entry; nil where there are none.
 	Alone *Alone
 
@@ -260,7 +263,7 @@ func (f *Fit) Solve() error {
 		family := f.Families[i]
 		for _, at := range family.patterns {
 			if len(at.rows) > 0 {
-				errs[i] = errors.Join(errs[i], at.factor(family, f.Noise))
+				errs[i] = errors.Join(errs[i], at.factor(family, f.noisesOf(at)))
 			}
 		}
 	})
@@ -298,6 +301,7 @@ func (f *Fit) Solve() error {
 		f.setOffsets()
 	}
 	f.solveSignals()
+	f.Evidence -= f.costOfUnequal()
 	switch {
 	case f.Mixture != nil:
 		f.Evidence += f.bound()
@@ -312,7 +316,7 @@ func (f *Fit) Solve() error {
 const fewColumns = 0.8
 
 // factor sets A⁻¹, its determinant and diag(WᵀA⁻¹W).
-func (at *pattern) factor(a *Family, noise float64) error {
+func (at *pattern) factor(a *Family, noise []float64) error {
 	rows, columns := at.w.Rows, at.w.Columns
 	scaled, done := dense.Scratch(rows, columns)
 	defer done()
@@ -344,14 +348,14 @@ func (at *pattern) factor(a *Family, noise float64) error {
 	return nil
 }
 
-// factorRows is for A = SSᵀ + ΔI = LLᵀ, with S = W√Γ: Γ diag(WᵀA⁻¹W) are the squares of the columns of L⁻¹S.
-func (at *pattern) factorRows(scaled dense.Matrix, noise float64) bool {
+// factorRows is for A = SSᵀ + D = LLᵀ, with S = W√Γ and the noise D of the sensors: Γ diag(WᵀA⁻¹W) are the squares of the columns of L⁻¹S.
+func (at *pattern) factorRows(scaled dense.Matrix, noise []float64) bool {
 	threads := runtime.GOMAXPROCS(0)
 	l, done := dense.Scratch(at.w.Rows, at.w.Rows)
 	defer done()
 	clear(l.Data)
 	for mu := range l.Rows {
-		l.Data[mu*l.Down+mu] = noise
+		l.Data[mu*l.Down+mu] = noise[mu]
 	}
 	dense.AddProduct(l, 1, scaled, scaled.T(), dense.Lower, threads)
 	if !dense.Factor(l, threads) {
@@ -368,27 +372,34 @@ func (at *pattern) factorRows(scaled dense.Matrix, noise float64) bool {
 	return true
 }
 
-// factorColumns is for B = I + SᵀS/Δ = LLᵀ, the smaller matrix where few entries have a variance: A⁻¹ = (I - SB⁻¹Sᵀ/Δ)/Δ (Woodbury), and
+// factorColumns is for B = I + TᵀT = LLᵀ with T = D^-½ S, the smaller matrix where few entries have a variance: A⁻¹ = D^-½ (I - TB⁻¹Tᵀ) D^-½ (Woodbury), and
 // Γ diag(WᵀA⁻¹W) = 1 - diag(B⁻¹).
-func (at *pattern) factorColumns(scaled dense.Matrix, noise float64) bool {
+func (at *pattern) factorColumns(scaled dense.Matrix, noise []float64) bool {
 	threads := runtime.GOMAXPROCS(0)
 	l, done := dense.Scratch(scaled.Columns, scaled.Columns)
 	defer done()
 	clear(l.Data)
-	dense.AddProduct(l, 1/noise, scaled.T(), scaled, dense.Lower, threads)
+	roots, logs := make([]float64, len(noise)), 0.0
+	for mu, v := range noise {
+		roots[mu] = math.Sqrt(v)
+		logs += math.Log(v)
+		floats.Scale(1/roots[mu], scaled.Row(mu))
+	}
+	dense.AddProduct(l, 1, scaled.T(), scaled, dense.Lower, threads)
 	for j := range l.Rows {
 		l.Data[j*l.Down+j]++
 	}
 	if !dense.Factor(l, threads) {
 		return false
 	}
-	at.logDet = dense.LogDet(l) + float64(at.w.Rows)*math.Log(noise)
+	at.logDet = dense.LogDet(l) + logs
 	dense.SolveRight(l, scaled, threads)
 	clear(at.inverse.Data)
 	for mu := range at.w.Rows {
-		at.inverse.Data[mu*at.inverse.Down+mu] = 1 / noise
+		floats.Scale(1/roots[mu], scaled.Row(mu))
+		at.inverse.Data[mu*at.inverse.Down+mu] = 1 / noise[mu]
 	}
-	dense.AddProduct(at.inverse, -1/(noise*noise), scaled, scaled.T(), dense.Lower, threads)
+	dense.AddProduct(at.inverse, -1, scaled, scaled.T(), dense.Lower, threads)
 	dense.InvertLower(l, threads)
 	clear(at.kept)
 	for i := range l.Rows {

@@ -277,6 +277,7 @@ type memory struct {
 	families                []familyMemory
 	mixture                 *Mixture
 	correlated              *Correlated
+	unequal                 *Unequal
 }
 
 type familyMemory struct {
@@ -294,6 +295,7 @@ func (f *Fit) remember() (m memory) {
 		}
 		m.families = append(m.families, was)
 	}
+	m.unequal = f.Unequal.clone()
 	if f.Offsets != nil {
 		m.offsets = f.Offsets.clone()
 	}
@@ -317,6 +319,7 @@ func (f *Fit) recall(m memory) {
 		}
 		f.turn()
 	}
+	f.Unequal = m.unequal
 	if f.Offsets != nil {
 		f.Offsets = m.offsets
 	}
@@ -365,6 +368,7 @@ func (f *Fit) improve() error {
 	case trace > 0:
 		f.Noise = max(f.Noise*f.pace.factor(square/trace), leastNoise*f.power())
 	}
+	f.stepUnequal()
 	if f.offset() {
 		f.Offsets.improve(leastNoise * f.power())
 	}
@@ -387,11 +391,12 @@ func (f *Fit) improve() error {
 	return nil
 }
 
-// noiseSums are Σ ‖A⁻¹ s y‖² and Σ tr A⁻¹ of all snapshots.
+// noiseSums are Σ ‖A⁻¹ s y‖² and Σ tr A⁻¹ of all snapshots, with each sensor weighted by Δ_µ/Δ.
 func (f *Fit) noiseSums() (square, trace float64) {
-	for j, g := range f.G.RawMatrix().Data {
-		square += g * g
-		trace += f.Inverse.RawMatrix().Data[j]
+	for mu := range f.S {
+		g, ratio := f.G.RawRowView(mu), f.ratioOf(mu)
+		square += ratio * floats.Dot(g, g)
+		trace += ratio * floats.Sum(f.Inverse.RawRowView(mu))
 	}
 	return square, trace
 }

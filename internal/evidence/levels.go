@@ -83,7 +83,7 @@ func (f *Fit) isForeseen(mu int) bool {
 	}
 	for k := range f.X.RawMatrix().Cols {
 		if _, inverse := f.Predicted(mu, k); inverse > 0 {
-			left, count = left+1/inverse-f.Noise, count+1
+			left, count = left+1/inverse-f.noiseOf(mu), count+1
 		}
 	}
 	return left < (1-leastForeseen)*before*count

@@ -69,7 +69,8 @@ func (f *Fit) addMoves(a *Family, at *pattern, covariance dense.Matrix) {
 	}
 	s.spent += f.spentOnVariances(a, at, projected)
 	square := dense.New(rows, rows)
-	dense.AddProduct(square, 1, at.inverse, at.inverse, dense.Lower, threads)
+	inverse := f.byNoise(at, at.inverse)
+	dense.AddProduct(square, 1, inverse.T(), inverse, dense.Lower, threads)
 	for i := range rows {
 		s.spent += 2*floats.Dot(moves.Row(i)[:i+1], square.Row(i)[:i+1]) - moves.At(i, i)*square.At(i, i)
 	}
@@ -77,7 +78,7 @@ func (f *Fit) addMoves(a *Family, at *pattern, covariance dense.Matrix) {
 
 // spentOnVariances is what integrating Γ out takes of tr A⁻¹: d_i = Σ_k γ_ik², of which the cost of that is a function, falls with Δ by 2 γ_ik Γ_i |A⁻¹w_i|².
 func (f *Fit) spentOnVariances(a *Family, at *pattern, projected dense.Matrix) (spent float64) {
-	for j, square := range columnSquares(projected) {
+	for j, square := range columnSquares(f.byNoise(at, projected)) {
 		if i := a.active[j]; i != f.common {
 			spent += 2 * f.Sizes.costSlope(i) * float64(len(at.snapshots)) * (1 - at.kept[j]) * a.Gamma[i] * square
 		}
@@ -132,7 +133,10 @@ func (f *Fit) turnedMoves(k int, u []float64, total float64) *turnedMoves {
 	t.along = rowsTimes(u, t.moves)
 	dense.SolveLower(f.curved, t.moves, 1) // after the product: of an entry that moves with the mean alone, (L⁻¹F)W leaves three digits fewer
 	dense.SolveLower(f.curved, follows, 1)
-	t.spent = floats.Sum(columnSquares(follows)) - floats.Dot(along, along)/total + f.spentOnVariances(a, at, projected)
+	t.spent = f.spentOnVariances(a, at, projected)
+	for i, square := range columnSquares(follows) {
+		t.spent += f.ratioOf(at.rows[i]) * (square - along[i]*along[i]/total)
+	}
 	t.squares = columnSquares(t.moves)
 	for j, i := range a.active {
 		t.squares[j] = a.Gamma[i] * (t.squares[j] - t.along[j]*t.along[j]/total)

@@ -149,7 +149,7 @@ func (f *Fit) withLeftOut(mu int, wider []float64) []foreseen {
 			continue
 		}
 		k := at[1]
-		own := foreseen{y: f.Outliers.read[j], variance: f.Noise, out: true}
+		own := foreseen{y: f.Outliers.read[j], variance: f.noiseOf(mu), out: true}
 		for i, v := range f.w.Row(mu) {
 			own.mean += v * f.X.At(i, k)
 			own.variance += v * v * f.C.At(i, k)

@@ -262,7 +262,7 @@ func (f *Fit) redrawn(ctx context.Context) (ratio float64, err error) {
 		random := rand.New(rand.NewPCG(draw, 0))
 		y := mat.NewDense(m, p, nil)
 		y.Apply(func(mu, k int, read float64) float64 {
-			noise := math.Sqrt(f.Noise) * random.NormFloat64()
+			noise := math.Sqrt(f.noiseOf(mu)) * random.NormFloat64()
 			if math.IsNaN(read) {
 				return read
 			}

@@ -211,10 +211,10 @@ func (f *Fit) stepSites(step int) (risen float64, err error) {
 	}
 	noise := f.Noise
 	f.noiseOfSites()
+	calm := f.stepUnequal() && math.Abs(math.Log(f.Noise/noise)) < noiseRests
 	if f.offset() {
 		f.Offsets.improve(leastNoise * f.power())
 	}
-	calm := math.Abs(math.Log(f.Noise/noise)) < noiseRests
 	if f.Sparse.Weight == nil {
 		f.beginSlabs()
 	}
@@ -353,7 +353,7 @@ func (f *Fit) integrateGainsOf(k int, at *pattern, u []float64, total float64) (
 	dense.SolveLower(f.curved, moved, 1)
 	alongEntries, squares, own := rowsTimes(along, at.w), squaresOfProduct(moved, at.w), columnSquares(moved)
 	for i, v := range along {
-		spent += max(0, own[i]-v*v/total)
+		spent += f.ratioOf(at.rows[i]) * max(0, own[i]-v*v/total)
 	}
 	for j, i := range a.active {
 		if at.reach[j] > 0 {
