@@ -46,6 +46,7 @@ type gaussian struct {
 	looked     bool          // and all have been asked, or none may
 	left       [][2]int      // those that message passing had left out, until they are asked
 	before     *evidence.Fit // the likeliest one, while all are tried once more; nil where they are not
+	stuck      bool          // whether sensors that read a level of their own were asked of the likeliest fit
 	unequal    question      // whether noise that differs from sensor to sensor was asked
 	even       float64       // the evidence before it was
 	asRead     []float64     // M×P, the readings with those that were left out; nil where none were
@@ -184,7 +185,7 @@ func (g *gaussian) prepare(ctx context.Context) error {
 	if g.Offsets() {
 		fit.WithOffsets(g.offsetSD)
 	}
-	g.before, g.looked, g.unequal, g.done, g.cut, g.doubtful, g.unsmooth = nil, !g.looks, unasked, false, false, nil, apart{}
+	g.before, g.looked, g.stuck, g.unequal, g.done, g.cut, g.doubtful, g.unsmooth = nil, !g.looks, false, unasked, false, false, nil, apart{}
 	g.begin(fit)
 	return nil
 }
@@ -417,20 +418,29 @@ func (g *gaussian) withoutLeft() bool {
 	return left != nil
 }
 
-// again tries all fits once more without the readings that the likeliest one does not explain, and with those that it does though they were left out, or without sensors that read a level of their own, and reports whether there are any: a sparse prior explains spots
-// that appear in one scene alone, which free variances do not.
+// again tries all fits once more without the readings that the likeliest one does not explain, and with those that it does though they were left out, and reports whether there are any: a sparse prior explains spots that appear in one
+// scene alone, which free variances do not.
 func (g *gaussian) again() bool {
 	if g.looked || g.best.Silent() {
 		return false
 	}
 	g.looked = true
-	var left *evidence.Fit
-	if seen, others := g.best.OutliersSeen(g.mayBeBroken()); others {
-		left = g.free.LeavingOut(seen)
-	} else if g.mayBeBroken() {
-		left = g.best.WithLevels()
+	seen, others := g.best.OutliersSeen(g.mayBeBroken())
+	if others {
+		g.anew(g.free.LeavingOut(seen))
 	}
+	return others
+}
+
+// withoutStuck tries all fits once more without sensors that read a level of their own, where the likeliest fit shows others than the first ones did, and reports whether there are any. Noise of single sensors comes first: one with much noise is not stuck.
+func (g *gaussian) withoutStuck() bool {
+	if g.stuck || !g.mayBeBroken() || g.best.Silent() {
+		return false
+	}
+	g.stuck = true
+	left := g.best.WithLevels()
 	if left != nil {
+		left.Unequal, g.unequal = nil, unasked
 		g.anew(left)
 	}
 	return left != nil
@@ -449,7 +459,7 @@ func (g *gaussian) next() (done bool) {
 		g.best = g.before
 	}
 	g.before, g.fit = nil, g.best
-	return !g.again() && !g.withUnequalNoise()
+	return !g.again() && !g.withUnequalNoise() && !g.withoutStuck()
 }
 
 // anew tries all fits once more, the first of them to begin with.
