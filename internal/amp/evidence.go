@@ -209,7 +209,7 @@ func (g *gaussian) Step(float64) error {
 		g.steps++
 		risen, err := g.fit.Step(g.steps)
 		switch {
-		case err != nil && g.best == nil:
+		case err != nil && g.best == nil && g.before == nil:
 			return err
 		case err != nil: // what ended before it stays
 			g.done = g.next()
@@ -449,13 +449,13 @@ func (g *gaussian) withoutStuck() bool {
 // next goes on with the next fit, and reports whether there is none.
 func (g *gaussian) next() (done bool) {
 	g.steps = 0
-	for g.tried < len(fits) && !g.best.Silent() {
+	for g.best != nil && g.tried < len(fits) && !g.best.Silent() {
 		g.tried++
 		if g.fit = fits[g.tried-1](g); g.fit != nil {
 			return false
 		}
 	}
-	if g.before != nil && !g.best.Likelier(g.before) {
+	if g.before != nil && (g.best == nil || !g.best.Likelier(g.before)) {
 		g.best = g.before
 	}
 	g.before, g.fit = nil, g.best
@@ -468,8 +468,8 @@ func (g *gaussian) anew(first *evidence.Fit) {
 	g.begin(first)
 }
 
-// asksNoise is the score of unequal noise (see [evidence.Fit.NoiseScore]) from which the evidence is asked. Of 46 field problems with signals integrated out 13 have more: 14 to 710 where noise is unequal or sensors drift, and 4 to 9 where
-// the evidence then falls.
+// asksNoise is the score of unequal noise (see [evidence.Fit.NoiseScore]) from which the evidence is asked. Of 46 field problems with signals integrated out 13 have more: 14 to 710 where noise is unequal or sensors drift, and 4 to 9 where the evidence
+// then falls.
 const asksNoise = 3
 
 // withUnequalNoise goes on with noise that differs from sensor to sensor, where the residuals of the likeliest fit ask for it, and without it again where the evidence has fallen.

@@ -77,16 +77,24 @@ const leastForeseen = 0.5
 
 // isForeseen reports whether the other sensors say what one reads. Of one that alone sees an entry they say nothing: the mean of scenes, which the first row of a Hadamard matrix sees, may well be the same in all of them.
 func (f *Fit) isForeseen(mu int) bool {
-	before, left, count := 0.0, 0.0, 0.0
-	for i, gamma := range f.shared() {
-		before += gamma * f.w.At(mu, i) * f.w.At(mu, i)
-	}
+	before, left := 0.0, 0.0
 	for k := range f.X.RawMatrix().Cols {
 		if _, inverse := f.Predicted(mu, k); inverse > 0 {
-			left, count = left+1/inverse-f.noiseOf(mu), count+1
+			left += 1/inverse - f.noiseOf(mu)
+			for i, w := range f.w.Row(mu) {
+				before += w * w * f.squareBefore(i, k)
+			}
 		}
 	}
-	return left < (1-leastForeseen)*before*count
+	return left < (1-leastForeseen)*before
+}
+
+// squareBefore is the mean square of an entry before it is read: sites have the variances of what was read, and the square of what was found stands for it.
+func (f *Fit) squareBefore(i, k int) float64 {
+	if f.Sparse == nil {
+		return f.shared()[i]
+	}
+	return f.X.At(i, k)*f.X.At(i, k) + f.C.At(i, k)
 }
 
 // foreseen is a reading, and what the others of its snapshot predict of s y: its mean, and its variance, which is 0 where they predict nothing.

@@ -220,7 +220,7 @@ var pages = []Page{
 		"Residuals of the sensors differ in size more than those of one noise.",
 		"Some sensors are noisier than others; the error bars of all are those of the mean.",
 		"where error bars on average are enough.",
-		[]string{"`--noise-var per-sensor`. With fewer than some eight signals it is not learned.", "Give the noise of each (`--noise-var FILE`)."},
+		[]string{"`--noise-var per-sensor`. With fewer than some eight signals it is not learned. Where signals are integrated out it was tried, and is not likelier.", "Give the noise of each (`--noise-var FILE`)."},
 	},
 	{
 		"noise-elsewhere", Part,
