@@ -13,7 +13,8 @@ import (
 // and have the evidence of normal numbers of unknown mean and variance.
 type Levels struct {
 	Sensors  []int
-	evidence float64 // of their readings, less what it costs that these sensors are found
+	read     [][]float64 // what each of them reads (P)
+	evidence float64     // of their readings, less what it costs that these sensors are found
 }
 
 // mostLevels is the part of the sensors above which the model is in doubt, and not they: that of broken sensors.
@@ -23,41 +24,88 @@ const mostLevels = 0.2
 // had 38 to 123, three others 8 to 15, and none of these anything without those.
 const sureLevel = 0.25
 
-// WithLevels is a fit of the same readings from the start, without sensors that seem to read a level of their own; nil where no others than those left out already do, or too many.
+// WithLevels is a fit of the same readings from the start, without sensors that seem to read a level of their own, and with those left out that seem to read none without the others; nil where there are neither, or too many.
 func (f *Fit) WithLevels() *Fit {
 	if f.summed { // the readings were given without the sum
 		return nil
 	}
-	m, p := f.read.Dims()
-	next := &Levels{}
+	m, _ := f.read.Dims()
+	y, next, changed := mat.DenseCopyOf(f.read), &Levels{}, false
 	if f.Levels != nil {
-		next.Sensors = slices.Clone(f.Levels.Sensors)
+		open, _ := f.Variances()
+		for j, mu := range f.Levels.Sensors {
+			if read := f.Levels.read[j]; f.isStuck(mu, read, open) {
+				next.add(mu, read)
+			} else {
+				y.SetRow(mu, read)
+				changed = true
+			}
+		}
 	}
-	already := len(next.Sensors)
 	all := f.oddsOfLevels()
 	least := max(math.Log(float64(m)), sureLevel*floats.Max(all)) // as one of them has to be chosen
 	for mu, odds := range all {
 		if odds > least {
-			next.Sensors = append(next.Sensors, mu)
+			next.add(mu, slices.Clone(y.RawRowView(mu)))
+			changed = true
+			for k := range y.RawRowView(mu) {
+				y.Set(mu, k, math.NaN())
+			}
 		}
 	}
-	if len(next.Sensors) == already || float64(len(next.Sensors)) > mostLevels*float64(m) {
+	if !changed || float64(len(next.Sensors)) > mostLevels*float64(m) {
 		return nil
 	}
-	if f.Levels != nil {
-		next.evidence = f.Levels.evidence + choices(m, already)
-	}
-	next.evidence -= choices(m, len(next.Sensors))
-	y, size := mat.DenseCopyOf(f.read), f.squareOfReadings()
-	for _, mu := range next.Sensors[already:] {
-		next.evidence += f.evidenceOfLevel(mu, size)
-		for k := range p {
-			y.Set(mu, k, math.NaN())
-		}
+	size := f.squareOfReadings()
+	next.evidence = -choices(m, len(next.Sensors))
+	for _, read := range next.read {
+		next.evidence += evidenceOfLevel(read, size)
 	}
 	fit := f.afresh(f.w, y)
-	fit.Levels = next
+	if fit.Levels = next; len(next.Sensors) == 0 {
+		fit.Levels = nil
+	}
 	return fit
+}
+
+func (l *Levels) add(mu int, read []float64) {
+	l.Sensors, l.read = append(l.Sensors, mu), append(l.read, read)
+}
+
+// isStuck reports whether the readings of a sensor that is left out are likelier for a level of its own than for what the others predict, as they do by now.
+func (f *Fit) isStuck(mu int, read, open []float64) bool {
+	if f.Correlated != nil || open == nil {
+		return true
+	}
+	wider, list := f.widerSnapshots(), make([]foreseen, len(read))
+	for k, y := range read {
+		if mean, variance := f.unread(f.w.Row(mu), k, open); !math.IsNaN(y) {
+			list[k] = foreseen{y: y, mean: mean, variance: wider[k] * (variance + f.noiseOf(mu))}
+		}
+	}
+	return evidenceOfLevel(read, f.squareOfReadings()) > f.evidenceOfGain(list)
+}
+
+// unread is the mean and the variance of w·x in a snapshot, of a row w that is not read: Σ_i w_i² Γ_i - vᵀA⁻¹v, v = WΓw, and what gains of such variances (M) add, by which w·x moves as vᵀA⁻¹(y∘ds). An offset has its prior.
+func (f *Fit) unread(w []float64, k int, open []float64) (mean, variance float64) {
+	a := f.familyOf(k)
+	at := a.patterns[slices.IndexFunc(a.patterns, func(at *pattern) bool { return slices.Contains(at.snapshots, k) })]
+	v := make([]float64, len(at.rows))
+	for j, i := range a.active {
+		mean += w[i] * f.X.At(i, k)
+		variance += a.Gamma[i] * w[i] * w[i]
+		for row := range v {
+			v[row] += at.w.At(row, j) * a.Gamma[i] * w[i]
+		}
+	}
+	for row, mu := range at.rows {
+		along := floats.Dot(at.inverse.Row(row), v)
+		variance += along * (along*f.y.At(mu, k)*f.y.At(mu, k)*open[mu] - v[row])
+	}
+	if f.offset() {
+		variance += f.Offsets.SD * f.Offsets.SD
+	}
+	return mean, max(0, variance)
 }
 
 // oddsOfLevels is by how much the logarithm of the likelihood of a sensor's readings is larger for a level of its own than for what the others predict of it (M).
@@ -66,7 +114,7 @@ func (f *Fit) oddsOfLevels() []float64 {
 	for mu := range odds {
 		odds[mu] = math.Inf(-1)
 		if f.readings[mu] > 1 && f.isForeseen(mu) {
-			odds[mu] = f.evidenceOfLevel(mu, size) - f.evidenceOfGain(f.foreseenOf(mu, wider))
+			odds[mu] = evidenceOfLevel(f.read.RawRowView(mu), size) - f.evidenceOfGain(f.foreseenOf(mu, wider))
 		}
 	}
 	return odds
@@ -141,9 +189,9 @@ func (f *Fit) evidenceOfGain(list []foreseen) (log float64) {
 // evidenceOfLevel is the logarithm of the likelihood of a sensor's readings as n normal numbers, with their mean integrated out over one of the size of all readings (their mean square), and the logarithm of their variance over logRange:
 //
 //	N(ȳ; 0, Y²) n^(-½) (π Σ(y-ȳ)²)^(-(n-1)/2) Γ((n-1)/2) / logRange.
-func (f *Fit) evidenceOfLevel(mu int, size float64) float64 {
+func evidenceOfLevel(read []float64, size float64) float64 {
 	var own []float64
-	for _, v := range f.read.RawRowView(mu) {
+	for _, v := range read {
 		if !math.IsNaN(v) {
 			own = append(own, v)
 		}

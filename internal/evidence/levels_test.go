@@ -60,3 +60,33 @@ func TestLevelsOfSensorsInOrder(t *testing.T) {
 		}
 	}
 }
+
+// TestLevelsAreTakenBack: sensors in order that were left out with stuck ones, whose readings had spoiled what was expected of them, are asked again without these.
+func TestLevelsAreTakenBack(t *testing.T) {
+	stuck, inOrder := []int{7, 23, 24, 51}, []int{6, 25}
+	for seed := range uint64(4) {
+		w, y, _, _ := overlapping(seed, 60, 40, 8, 50)
+		stick(rand.New(rand.NewPCG(seed, 1)), y, stuck...)
+		left, out := mat.DenseCopyOf(y), &Levels{}
+		for _, mu := range slices.Concat(stuck, inOrder) {
+			out.add(mu, y.RawRowView(mu))
+			for k := range 8 {
+				left.Set(mu, k, math.NaN())
+			}
+		}
+		f := New(w, left, false)
+		f.Levels = out
+		next := learned(t, f, 300).WithLevels()
+		if next == nil || !slices.Equal(next.Levels.Sensors, stuck) {
+			t.Fatalf("seed %d: not without %v alone", seed, stuck)
+		}
+		for _, mu := range inOrder {
+			if next.readings[mu] != 8 {
+				t.Errorf("seed %d: sensor %d has %g readings", seed, mu, next.readings[mu])
+			}
+		}
+		if learned(t, next, 300); next.WithLevels() != nil {
+			t.Errorf("seed %d: others than those are taken for stuck", seed)
+		}
+	}
+}
