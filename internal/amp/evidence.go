@@ -23,43 +23,45 @@ import (
 type gaussian struct {
 	*State
 	Idle
-	ctx        context.Context // of the latest run
-	matrix     operator.Matrix
-	fit        *evidence.Fit
-	best       *evidence.Fit // the likeliest of those that have ended
-	free       *evidence.Fit // the likeliest with free variances
-	placed     *evidence.Fit // that with a law of places begun at it; nil where there is none
-	resembling bool          // whether snapshots resemble each other
-	gaussian   *evidence.Fit // the likeliest of Gaussian signals
-	common     *evidence.Fit // that with a column of W in common, where there is one
-	mixed      *evidence.Fit // that with a mixture of entries of each snapshot, where it was tried
-	flat       *evidence.Fit // that with a sparse prior of entries as they are, where it converged
-	tried      int           // how many of fits have been, or were not possible
-	steps      int           // of the present fit
-	done       bool          // nothing is left to do
-	noise      float64       // as it was given; 0 where it is learned
-	ofEach     []float64     // the same of each sensor (M); nil where all have the same
-	ownNoise   bool          // that of each sensor is to be learned
-	offsetSD   float64       // the same of offsets
-	score      float64       // by how many standard deviations the evidence rises with offsets, where the model has none
-	looks      bool          // whether single readings may be left out
-	looked     bool          // and all have been asked, or none may
-	left       [][2]int      // those that message passing had left out, until they are asked
-	before     *evidence.Fit // the likeliest one, while all are tried once more; nil where they are not
-	stuck      bool          // whether sensors that read a level of their own were asked of the likeliest fit
-	unequal    question      // whether noise that differs from sensor to sensor was asked
-	even       float64       // the evidence before it was
-	asRead     []float64     // M×P, the readings with those that were left out; nil where none were
-	asks       bool          // whether that ends it
-	cut        bool          // it has
-	work       float64       // multiplications of a step that takes them for each snapshot
-	sites      int           // how many steps sparse priors may still take; 0 where they are not tried
-	widened    float64       // the factor of all variances, from halves of the snapshots, or readings drawn anew; 0 where they were not asked
-	doubtful   []int         // signals of which another fit has others
-	unsmooth   apart         // what white gains and those of which a part is smooth differ by, where either may be right
-	middle     float64       // of s: the mean at which signals and gains are reported
-	units      []float64     // of every s, in which gains are about one: middle, or what is known of the sensor by itself
-	stated     bool          // the distribution of s was given, or what is known of each
+	ctx          context.Context // of the latest run
+	matrix       operator.Matrix
+	fit          *evidence.Fit
+	best         *evidence.Fit // the likeliest of those that have ended
+	first        *evidence.Fit // the first of all
+	free         *evidence.Fit // the likeliest with free variances
+	placed       *evidence.Fit // that with a law of places begun at it; nil where there is none
+	resembling   bool          // whether snapshots resemble each other
+	gaussian     *evidence.Fit // the likeliest of Gaussian signals
+	common       *evidence.Fit // that with a column of W in common, where there is one
+	mixed        *evidence.Fit // that with a mixture of entries of each snapshot, where it was tried
+	flat         *evidence.Fit // that with a sparse prior of entries as they are, where it converged
+	tried        int           // how many of fits have been, or were not possible
+	steps        int           // of the present fit
+	done         bool          // nothing is left to do
+	noise        float64       // as it was given; 0 where it is learned
+	ofEach       []float64     // the same of each sensor (M); nil where all have the same
+	ownNoise     bool          // that of each sensor is to be learned
+	offsetSD     float64       // the same of offsets
+	score        float64       // by how many standard deviations the evidence rises with offsets, where the model has none
+	looks        bool          // whether single readings may be left out
+	looked       bool          // and all have been asked, or none may
+	left         [][2]int      // those that message passing had left out, until they are asked
+	before       *evidence.Fit // the likeliest one, while all are tried once more; nil where they are not
+	stuck        bool          // whether sensors that read a level of their own were asked of the likeliest fit
+	unequal      question      // whether noise that differs from sensor to sensor was asked
+	even         *evidence.Fit // the likeliest fit before it was
+	evenEvidence float64       // and its evidence
+	asRead       []float64     // M×P, the readings with those that were left out; nil where none were
+	asks         bool          // whether that ends it
+	cut          bool          // it has
+	work         float64       // multiplications of a step that takes them for each snapshot
+	sites        int           // how many steps sparse priors may still take; 0 where they are not tried
+	widened      float64       // the factor of all variances, from halves of the snapshots, or readings drawn anew; 0 where they were not asked
+	doubtful     []int         // signals of which another fit has others
+	unsmooth     apart         // what white gains and those of which a part is smooth differ by, where either may be right
+	middle       float64       // of s: the mean at which signals and gains are reported
+	units        []float64     // of every s, in which gains are about one: middle, or what is known of the sensor by itself
+	stated       bool          // the distribution of s was given, or what is known of each
 }
 
 // apart is the squares of what gains (M) and signals (N×P) of two fits differ by, at a mean gain of one; nil where there is none.
@@ -387,6 +389,13 @@ func (g *gaussian) choose() (done bool) {
 			return true
 		}
 	}
+	if g.tried == 0 {
+		if g.stuck && !g.best.Likelier(g.first) { // sensors that were left out since are not stuck
+			g.best, g.tried = nil, len(fits)
+		} else {
+			g.first = g.best
+		}
+	}
 	return g.next()
 }
 
@@ -439,11 +448,16 @@ func (g *gaussian) withoutStuck() bool {
 	}
 	g.stuck = true
 	left := g.best.WithLevels()
-	if left != nil {
-		left.Unequal, g.unequal = nil, unasked
-		g.anew(left)
+	if left == nil {
+		return false
 	}
-	return left != nil
+	if g.unequal = unasked; g.ofEach != nil {
+		left.GivenNoise = 0
+	} else {
+		left.Unequal = nil
+	}
+	g.anew(left)
+	return true
 }
 
 // next goes on with the next fit, and reports whether there is none.
@@ -457,6 +471,9 @@ func (g *gaussian) next() (done bool) {
 	}
 	if g.before != nil && (g.best == nil || !g.best.Likelier(g.before)) {
 		g.best = g.before
+		if g.stuck { // its noise has been asked
+			g.unequal = answered
+		}
 	}
 	g.before, g.fit = nil, g.best
 	return !g.again() && !g.withUnequalNoise() && !g.withoutStuck()
@@ -469,10 +486,13 @@ func (g *gaussian) anew(first *evidence.Fit) {
 }
 
 // asksNoise is the score of unequal noise (see [evidence.Fit.NoiseScore]) from which the evidence is asked. Of 46 field problems with signals integrated out 13 have more: 14 to 710 where noise is unequal or sensors drift, and 4 to 9 where the evidence
-// then falls.
+// then falls. Those of codes of ten bits have 71.
 const asksNoise = 3
 
-// withUnequalNoise goes on with noise that differs from sensor to sensor, where the residuals of the likeliest fit ask for it, and without it again where the evidence has fallen.
+// surelyUnequal is by how much the evidence must rise with it. It rises by 7 to 4700 where noise is unequal, and by 3.5 where readings of a camera are codes of ten bits, of which sensors that see little read few.
+const surelyUnequal = 5
+
+// withUnequalNoise goes on with noise that differs from sensor to sensor, where the residuals of the likeliest fit ask for it, and without it again where the evidence has not surely risen.
 func (g *gaussian) withUnequalNoise() bool {
 	evidence, err := g.best.LogEvidence()
 	switch {
@@ -480,12 +500,20 @@ func (g *gaussian) withUnequalNoise() bool {
 		g.unequal = answered
 		g.best.BeginGivenNoise()
 	case g.unequal == unasked:
-		if err != nil || g.noise > 0 || g.best.Silent() || !(g.ownNoise || g.best.NoiseScore() > asksNoise) || g.best.BeginUnequal() != nil {
+		if err != nil || g.noise > 0 || g.best.Silent() || !(g.ownNoise || g.best.NoiseScore() > asksNoise) {
 			return false
 		}
-		g.unequal, g.even = asking, evidence
-	case g.unequal == asking && !g.ownNoise && (err != nil || evidence < g.even):
+		fit, err := g.best.Unequally(g.start())
+		if err != nil {
+			return false
+		}
+		g.even, g.best, g.fit = g.best, fit, fit
+		g.unequal, g.evenEvidence = asking, evidence
+	case g.unequal == asking && !g.ownNoise && !(err == nil && evidence > g.evenEvidence+surelyUnequal):
 		g.best.Unequal, g.unequal = nil, answered
+		if g.best != g.even {
+			g.before = g.even
+		}
 	default:
 		return false
 	}

@@ -32,12 +32,21 @@ const (
 	mostLouder   = 1    // of l in a step
 )
 
-// BeginUnequal begins to learn the noise of each sensor, with v as readings determine it now.
-func (f *Fit) BeginUnequal() error {
-	f.Unequal = &Unequal{Logs: make([]float64, len(f.S)), Variance: firstUnequal}
-	f.Unequal.learnVariance(f.noiseSeen())
-	f.goOn()
-	return f.Solve()
+// Unequally is a fit that goes on where f ended, and learns the noise of each sensor, with v as readings determine it now. Of Gaussian signals it is f itself; one with sites has the structure of another fit.
+func (f *Fit) Unequally(like *Fit) (*Fit, error) {
+	next := f
+	if f.Sparse != nil {
+		if by := f.Sparse.scaledBy; by != nil {
+			like = by
+		}
+		next = like.SparselyAs(f, f, mostSites)
+		if err := next.Solve(); err != nil {
+			return nil, err
+		}
+	}
+	next.Unequal = &Unequal{Logs: make([]float64, len(f.S)), Variance: firstUnequal}
+	next.Unequal.learnVariance(next.noiseSeen())
+	return next, next.Solve()
 }
 
 // WithNoises gives sensors noise of variances that are known (M), in units in which the mean of s is one. What they have in common is learned until [Fit.BeginGivenNoise]: while signals are unknown, noise stands for them.
@@ -54,12 +63,7 @@ func (f *Fit) WithNoises(variances []float64) {
 // BeginGivenNoise makes the noise the one that is known.
 func (f *Fit) BeginGivenNoise() {
 	f.GivenNoise = f.Unequal.given
-	f.goOn()
-}
-
-// goOn lets sites move again that have come to rest.
-func (f *Fit) goOn() {
-	if f.Sparse != nil {
+	if f.Sparse != nil { // sites move again
 		f.Sparse.rested, f.Sparse.most = 0, mostSites
 	}
 }
