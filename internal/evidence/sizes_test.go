@@ -152,13 +152,17 @@ func TestSizesFollowPlaces(t *testing.T) {
 	}
 }
 
-// TestOverfull is a sparse prior with as many entries as there are readings, and no noise: it is no answer.
+// TestOverfull is a sparse prior with as many entries and gains as there are readings, and no noise: it is no answer.
 func TestOverfull(t *testing.T) {
 	w, y, _, _ := overlapping(1, 60, 80, 8, 1e3)
 	f := learned(t, New(w, y, false), 50)
 	f.Sparse, f.Noise = &Sparse{Weight: []float64{0.2, 0.8}}, 0
 	if !f.overfull() {
 		t.Error("64 entries of 80, for 60 readings, without noise")
+	}
+	f.Sparse.Weight = []float64{0.32, 0.68}
+	if !f.overfull() {
+		t.Error("54 entries of 80, and gains, for 60 readings of 8 snapshots")
 	}
 	f.Sparse.Weight = []float64{0.5, 0.5}
 	if f.overfull() {

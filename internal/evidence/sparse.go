@@ -413,9 +413,19 @@ func noiseFactor(square, left, trace float64) float64 {
 	return min(max(math.Sqrt(square/max(left, (1-mostSpent)*trace)), least), most)
 }
 
-// overfull reports whether as many entries are there as a snapshot has readings, and leave no noise: they explain any readings, and the evidence has no maximum.
+// overfull reports whether as many entries and gains are there as readings, and leave no noise: they explain any readings, and the evidence has no maximum. Gains of a single snapshot are what their prior makes them.
 func (f *Fit) overfull() bool {
-	return f.Sparse != nil && (1-f.Sparse.Weight[0])*float64(f.w.Columns) >= float64(f.w.Rows) && f.Noise < leastNoise*f.power()
+	if f.Sparse == nil {
+		return false
+	}
+	_, p := f.X.Dims()
+	there := (1 - f.Sparse.Weight[0]) * float64(f.w.Columns*p)
+	for _, count := range f.readings {
+		if count > 0 && p > 1 {
+			there++
+		}
+	}
+	return there >= floats.Sum(f.readings) && f.Noise < leastNoise*f.power()
 }
 
 func (f *Fit) beginSlabs() {
