@@ -494,6 +494,9 @@ const surelyUnequal = 5
 
 // withUnequalNoise goes on with noise that differs from sensor to sensor, where the residuals of the likeliest fit ask for it, and without it again where the evidence has not surely risen.
 func (g *gaussian) withUnequalNoise() bool {
+	if g.unequal == answered {
+		return false
+	}
 	evidence, err := g.best.LogEvidence()
 	switch {
 	case g.unequal == unasked && g.ofEach != nil:

@@ -30,11 +30,12 @@ func (f *Fit) WithLevels() *Fit {
 		return nil
 	}
 	m, _ := f.read.Dims()
-	y, next, changed := mat.DenseCopyOf(f.read), &Levels{}, false
+	y, next, changed, size := mat.DenseCopyOf(f.read), &Levels{}, false, f.squareOfReadings()
 	if f.Levels != nil {
 		open, _ := f.Variances()
+		wider := f.widerSnapshots()
 		for j, mu := range f.Levels.Sensors {
-			if read := f.Levels.read[j]; f.isStuck(mu, read, open) {
+			if read := f.Levels.read[j]; f.isStuck(mu, read, open, wider, size) {
 				next.add(mu, read)
 			} else {
 				y.SetRow(mu, read)
@@ -56,7 +57,6 @@ func (f *Fit) WithLevels() *Fit {
 	if !changed || float64(len(next.Sensors)) > mostLevels*float64(m) {
 		return nil
 	}
-	size := f.squareOfReadings()
 	next.evidence = -choices(m, len(next.Sensors))
 	for _, read := range next.read {
 		next.evidence += evidenceOfLevel(read, size)
@@ -72,18 +72,18 @@ func (l *Levels) add(mu int, read []float64) {
 	l.Sensors, l.read = append(l.Sensors, mu), append(l.read, read)
 }
 
-// isStuck reports whether the readings of a sensor that is left out are likelier for a level of its own than for what the others predict, as they do by now.
-func (f *Fit) isStuck(mu int, read, open []float64) bool {
+// isStuck reports whether the readings of a sensor that is left out are likelier for a level of its own than for what the others predict by now, with gains of such variances (open), snapshots so many times as wide, and readings of such a mean square (size).
+func (f *Fit) isStuck(mu int, read, open, wider []float64, size float64) bool {
 	if f.Correlated != nil || open == nil {
 		return true
 	}
-	wider, list := f.widerSnapshots(), make([]foreseen, len(read))
+	list := make([]foreseen, len(read))
 	for k, y := range read {
 		if mean, variance := f.unread(f.w.Row(mu), k, open); !math.IsNaN(y) {
 			list[k] = foreseen{y: y, mean: mean, variance: wider[k] * (variance + f.noiseOf(mu))}
 		}
 	}
-	return evidenceOfLevel(read, f.squareOfReadings()) > f.evidenceOfGain(list)
+	return evidenceOfLevel(read, size) > f.evidenceOfGain(list)
 }
 
 // unread is the mean and the variance of w·x in a snapshot, of a row w that is not read: Σ_i w_i² Γ_i - vᵀA⁻¹v, v = WΓw, and what gains of such variances (M) add, by which w·x moves as vᵀA⁻¹(y∘ds). An offset has its prior.
