@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/amp"
+	"github.com/calamp/calamp/internal/evidence"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/solver"
 )
@@ -46,9 +48,12 @@ func where(name string, given, likeliest float64) string {
 	return fmt.Sprintf("%s as %.4g, where the likelihood has its maximum at about %.2g", name, given, likeliest)
 }
 
-// noiseContradicted is about a noise variance of message passing.
+// noiseContradicted is about a noise variance of message passing, or those of sensors.
 func (r *run) noiseContradicted() []string {
 	_, own := channel.DetectorOf(r.problem.Channel)
+	if each := r.problem.NoiseVar; each != nil && !own && amp.Least(each) > 0 {
+		return r.noisesContradicted(r.solver.NoiseMisfit(each))
+	}
 	if r.opt.Algorithm == solver.Evidence || r.opt.Learn.Noise || r.opt.Learn.SensorNoise || r.problem.NoiseVar != nil || own {
 		return nil
 	}
@@ -61,6 +66,24 @@ func (r *run) noiseContradicted() []string {
 		return []string{where("the noise variance", columns*noise, columns*likely)}
 	}
 	return nil
+}
+
+// noisesContradicted is about variances that were given of each sensor or reading: the factor that all have in common, where it is not learned, and what they are beside one another.
+func (r *run) noisesContradicted(found *evidence.NoiseMisfit) (words []string) {
+	if found == nil {
+		return nil
+	}
+	if !r.opt.Learn.Noise && apart(found.Factor, found.SD) {
+		words = append(words, timesNoise(found.Factor))
+	}
+	if found.Score > surely && found.Spread > math.Log(contradictedBy) {
+		words = append(words, fmt.Sprintf("the noise variances of sensors beside one another, where the likelihood has its maximum at others, by a factor of about %.2g either way", math.Exp(found.Spread)))
+	}
+	return words
+}
+
+func timesNoise(factor float64) string {
+	return fmt.Sprintf("the noise variances of sensors, where the likelihood has its maximum at about %.2g times them", factor)
 }
 
 // signalsContradicted is about the signals' prior: the likeliest one, with all that it has learned from the fields that readings leave

@@ -5,7 +5,9 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/stat"
 
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/amp"
@@ -22,6 +24,7 @@ import (
 type given struct {
 	bounds channel.Bounded // of s; nil where they were not given
 	noise  float64         // variance, of a column; 0 where it was not given
+	noises float64         // geometric mean of those of sensors; 0 where they were not given
 
 	density float64 // of the signals; 0 where it was not given
 }
@@ -35,7 +38,10 @@ func learnedWithin(asked *try) *try {
 	p, opt := *asked.problem, asked.opt
 	known, calibrates := channel.InOrder(p.Channel).(channel.Calibrating)
 	_, own := channel.DetectorOf(p.Channel)
-	if !calibrates || own || opt.Learn.Range || opt.Learn.SensorNoise || opt.Scale.Set() || p.NoiseVar != nil {
+	if !calibrates || own || opt.Learn.Range || opt.Learn.SensorNoise || opt.Scale.Set() {
+		return nil
+	}
+	if m, _ := p.Y.Dims(); p.NoiseVar != nil && (len(p.NoiseVar) != m || amp.Least(p.NoiseVar) == 0) {
 		return nil
 	}
 	noisy, isNoisy := known.(channel.Noisy)
@@ -47,7 +53,10 @@ func learnedWithin(asked *try) *try {
 	if !stated && !opt.Anchor.Set() {
 		opt.given.bounds = bounds
 	}
-	if !opt.Learn.Noise {
+	switch {
+	case p.NoiseVar != nil:
+		opt.given.noises = stat.GeometricMean(p.NoiseVar, nil)
+	case !opt.Learn.Noise:
 		opt.given.noise = noisy.Noise()
 	}
 	if !p.learnAll(&opt) {
@@ -82,7 +91,12 @@ func (p *Problem) learnAll(opt *Options) bool {
 	if !channel.Stated(has) {
 		known = known.WithCalibration(has.WithGains(gain.Prior.Times(middle))).(channel.Calibrating)
 	}
-	p.Channel = known.(channel.Noisy).WithNoise(middle * middle * gain.NoiseVar)
+	noise := middle * middle * gain.NoiseVar
+	p.Channel = known.(channel.Noisy).WithNoise(noise)
+	if p.NoiseVar != nil { // what they are beside one another stays
+		p.NoiseVar = slices.Clone(p.NoiseVar)
+		floats.Scale(noise/stat.GeometricMean(p.NoiseVar, nil), p.NoiseVar)
+	}
 	return p.learnPrior(signal, opt)
 }
 
@@ -269,9 +283,14 @@ func (g given) compare(res *Result) *Warning {
 	var words []string
 	if g.noise > 0 {
 		now := channel.NoiseOf(res.Channel)
-		if apart(now/g.noise, math.Sqrt(2/res.spare())) {
+		if apart(now/g.noise, res.noiseSD()) {
 			columns := float64(channel.ColumnsOf(res.Channel))
 			words, res.odd = append(words, where("the noise variance", columns*g.noise, columns*now)), now < g.noise
+		}
+	}
+	if g.noises > 0 && len(res.NoiseVar) > 0 {
+		if factor := stat.GeometricMean(res.NoiseVar, nil) / g.noises; apart(factor, res.noiseSD()) {
+			words, res.odd = append(words, timesNoise(factor)), factor < 1
 		}
 	}
 	if count := g.outside(res); count > mostOutside {

@@ -157,6 +157,7 @@ type notes struct {
 	ownSlab     bool          // see [amp.Solver.OwnSlab]
 	placement   amp.Placement // for ScaleInterval; zero where Solve did not make the result
 	detectorSD  float64       // relative, of what was learned of the noise that sensors add themselves
+	logNoiseSD  float64       // of the logarithm of the noise variance, as far as readings determine it by themselves
 }
 
 // OutlyingReadings are the sensors and signals, from 0, of the readings that were left out.

@@ -63,6 +63,9 @@ func (r *Result) spare() float64 {
 	return max(1, float64(sensors*signals)-r.active()-float64(sensors))
 }
 
+// noiseSD is the standard error of the logarithm of a learned noise variance. Signals that are known worse than noise allows take up more readings than they have entries.
+func (r *Result) noiseSD() float64 { return max(math.Sqrt(2/r.spare()), r.logNoiseSD) }
+
 // scale is what is known of it. Of noise variances that were given one by one the common factor is learned, and known to be 1.
 func (r *run) scale(res *Result) Scale {
 	known := r.opt.Scale
@@ -84,7 +87,7 @@ func (c Scale) estimates(res *Result) (list []held) {
 	for _, h := range []held{
 		{name: "the variance of non-zero entries", given: c.SignalVar, found: variance, power: 2, sd: varianceSD / (2 * variance)},
 		{name: "the mean of non-zero entries", given: c.SignalMean, found: mean, power: 1, sd: meanSD / math.Abs(mean)},
-		{name: "the noise variance", given: c.NoiseVar, found: noise, power: 2, sd: 1 / math.Sqrt(2*res.spare())},
+		{name: "the noise variance", given: c.NoiseVar, found: noise, power: 2, sd: 0.5 * res.noiseSD()},
 	} {
 		h.logScale = math.Log(h.given/h.found) / h.power
 		if h.given != 0 && !math.IsNaN(h.logScale) && !math.IsInf(h.logScale, 0) { // a mean of the other sign says nothing

@@ -23,45 +23,48 @@ import (
 type gaussian struct {
 	*State
 	Idle
-	ctx          context.Context // of the latest run
-	matrix       operator.Matrix
-	fit          *evidence.Fit
-	best         *evidence.Fit // the likeliest of those that have ended
-	first        *evidence.Fit // the first of all
-	free         *evidence.Fit // the likeliest with free variances
-	placed       *evidence.Fit // that with a law of places begun at it; nil where there is none
-	resembling   bool          // whether snapshots resemble each other
-	gaussian     *evidence.Fit // the likeliest of Gaussian signals
-	common       *evidence.Fit // that with a column of W in common, where there is one
-	mixed        *evidence.Fit // that with a mixture of entries of each snapshot, where it was tried
-	flat         *evidence.Fit // that with a sparse prior of entries as they are, where it converged
-	tried        int           // how many of fits have been, or were not possible
-	steps        int           // of the present fit
-	done         bool          // nothing is left to do
-	noise        float64       // as it was given; 0 where it is learned
-	ofEach       []float64     // the same of each sensor (M); nil where all have the same
-	ownNoise     bool          // that of each sensor is to be learned
-	offsetSD     float64       // the same of offsets
-	score        float64       // by how many standard deviations the evidence rises with offsets, where the model has none
-	looks        bool          // whether single readings may be left out
-	looked       bool          // and all have been asked, or none may
-	left         [][2]int      // those that message passing had left out, until they are asked
-	before       *evidence.Fit // the likeliest one, while all are tried once more; nil where they are not
-	stuck        bool          // whether sensors that read a level of their own were asked of the likeliest fit
-	unequal      question      // whether noise that differs from sensor to sensor was asked
-	even         *evidence.Fit // the likeliest fit before it was
-	evenEvidence float64       // and its evidence
-	asRead       []float64     // M×P, the readings with those that were left out; nil where none were
-	asks         bool          // whether that ends it
-	cut          bool          // it has
-	work         float64       // multiplications of a step that takes them for each snapshot
-	sites        int           // how many steps sparse priors may still take; 0 where they are not tried
-	widened      float64       // the factor of all variances, from halves of the snapshots, or readings drawn anew; 0 where they were not asked
-	doubtful     []int         // signals of which another fit has others
-	unsmooth     apart         // what white gains and those of which a part is smooth differ by, where either may be right
-	middle       float64       // of s: the mean at which signals and gains are reported
-	units        []float64     // of every s, in which gains are about one: middle, or what is known of the sensor by itself
-	stated       bool          // the distribution of s was given, or what is known of each
+	ctx           context.Context // of the latest run
+	matrix        operator.Matrix
+	fit           *evidence.Fit
+	best          *evidence.Fit         // the likeliest of those that have ended
+	first         *evidence.Fit         // the first of all
+	free          *evidence.Fit         // the likeliest with free variances
+	placed        *evidence.Fit         // that with a law of places begun at it; nil where there is none
+	resembling    bool                  // whether snapshots resemble each other
+	gaussian      *evidence.Fit         // the likeliest of Gaussian signals
+	common        *evidence.Fit         // that with a column of W in common, where there is one
+	mixed         *evidence.Fit         // that with a mixture of entries of each snapshot, where it was tried
+	flat          *evidence.Fit         // that with a sparse prior of entries as they are, where it converged
+	tried         int                   // how many of fits have been, or were not possible
+	steps         int                   // of the present fit
+	done          bool                  // nothing is left to do
+	noise         float64               // as it was given; 0 where it is learned
+	ofEach        []float64             // that of each sensor (M), as it was given; nil where all have the same
+	known         *evidence.Unequal     // the same as fits have it
+	factorLearned bool                  // the factor that these have in common is learned
+	misfit        *evidence.NoiseMisfit // what readings say of these; nil where it was not asked
+	ownNoise      bool                  // that of each sensor is to be learned
+	offsetSD      float64               // the same of offsets
+	score         float64               // by how many standard deviations the evidence rises with offsets, where the model has none
+	looks         bool                  // whether single readings may be left out
+	looked        bool                  // and all have been asked, or none may
+	left          [][2]int              // those that message passing had left out, until they are asked
+	before        *evidence.Fit         // the likeliest one, while all are tried once more; nil where they are not
+	stuck         bool                  // whether sensors that read a level of their own were asked of the likeliest fit
+	unequal       question              // whether noise that differs from sensor to sensor was asked
+	even          *evidence.Fit         // the likeliest fit before it was
+	evenEvidence  float64               // and its evidence
+	asRead        []float64             // M×P, the readings with those that were left out; nil where none were
+	asks          bool                  // whether that ends it
+	cut           bool                  // it has
+	work          float64               // multiplications of a step that takes them for each snapshot
+	sites         int                   // how many steps sparse priors may still take; 0 where they are not tried
+	widened       float64               // the factor of all variances, from halves of the snapshots, or readings drawn anew; 0 where they were not asked
+	doubtful      []int                 // signals of which another fit has others
+	unsmooth      apart                 // what white gains and those of which a part is smooth differ by, where either may be right
+	middle        float64               // of s: the mean at which signals and gains are reported
+	units         []float64             // of every s, in which gains are about one: middle, or what is known of the sensor by itself
+	stated        bool                  // the distribution of s was given, or what is known of each
 }
 
 // apart is the squares of what gains (M) and signals (N×P) of two fits differ by, at a mean gain of one; nil where there is none.
@@ -145,10 +148,10 @@ func (b *planner) insteadOf(line string) string {
 func newGaussian(s *State, w operator.Matrix, b *planner) *gaussian {
 	g := &gaussian{State: s, matrix: w, middle: channel.Middle(s.calibration), stated: !b.LearnCalibration && channel.Stated(s.calibration)}
 	g.units = channel.UnitsOf(s.calibration, s.M)
-	if !b.LearnNoise {
+	if !b.LearnNoise && b.Noise == nil {
 		g.noise = channel.NoiseOf(s.model.Channel)
 	}
-	g.ofEach, g.ownNoise = b.Noise, b.LearnSensorNoise
+	g.ofEach, g.factorLearned, g.ownNoise = b.Noise, b.LearnNoise, b.LearnSensorNoise
 	if known := s.offsets(); known != nil && !b.LearnOffsets {
 		g.offsetSD = known.OffsetSD()
 	}
@@ -184,10 +187,11 @@ func (g *gaussian) prepare(ctx context.Context) error {
 	if g.ofEach != nil {
 		fit.WithNoises(g.inUnits(g.ofEach))
 	}
+	g.known = fit.Unequal
 	if g.Offsets() {
 		fit.WithOffsets(g.offsetSD)
 	}
-	g.before, g.looked, g.stuck, g.unequal, g.done, g.cut, g.doubtful, g.unsmooth = nil, !g.looks, false, unasked, false, false, nil, apart{}
+	g.misfit, g.before, g.looked, g.stuck, g.unequal, g.done, g.cut, g.doubtful, g.unsmooth = nil, nil, !g.looks, false, unasked, false, false, nil, apart{}
 	g.begin(fit)
 	return nil
 }
@@ -451,10 +455,8 @@ func (g *gaussian) withoutStuck() bool {
 	if left == nil {
 		return false
 	}
-	if g.unequal = unasked; g.ofEach != nil {
+	if g.unequal, left.Unequal = unasked, g.known; g.known != nil {
 		left.GivenNoise = 0
-	} else {
-		left.Unequal = nil
 	}
 	g.anew(left)
 	return true
@@ -499,10 +501,12 @@ func (g *gaussian) withUnequalNoise() bool {
 	}
 	evidence, err := g.best.LogEvidence()
 	switch {
-	case g.unequal == unasked && g.ofEach != nil:
+	case g.unequal == unasked && g.known != nil && !g.factorLearned:
 		g.unequal = answered
+		g.askGivenNoise()
 		g.best.BeginGivenNoise()
 	case g.unequal == unasked:
+		g.askGivenNoise()
 		if err != nil || g.noise > 0 || g.best.Silent() || !(g.ownNoise || g.best.NoiseScore() > asksNoise) {
 			return false
 		}
@@ -513,7 +517,7 @@ func (g *gaussian) withUnequalNoise() bool {
 		g.even, g.best, g.fit = g.best, fit, fit
 		g.unequal, g.evenEvidence = asking, evidence
 	case g.unequal == asking && !g.ownNoise && !(err == nil && evidence > g.evenEvidence+surelyUnequal):
-		g.best.Unequal, g.unequal = nil, answered
+		g.best.Unequal, g.unequal = g.known, answered
 		if g.best != g.even {
 			g.before = g.even
 		}
@@ -522,6 +526,14 @@ func (g *gaussian) withUnequalNoise() bool {
 	}
 	g.steps = leastSites
 	return true
+}
+
+// askGivenNoise asks what readings say of the noise that was given of each sensor, where there is any: while its common factor is learned.
+func (g *gaussian) askGivenNoise() {
+	if g.known != nil {
+		misfit := g.best.MisfitOfNoise()
+		g.misfit = &misfit
+	}
 }
 
 // question is how far something was asked.
@@ -685,6 +697,7 @@ type integrating interface {
 	widenedBy() float64
 	offsetScore() (score float64, cut bool)
 	apartOf() []int
+	noiseMisfit() *evidence.NoiseMisfit
 }
 
 func (g *gaussian) integrated() Integrated {
@@ -694,6 +707,7 @@ func (g *gaussian) integrated() Integrated {
 func (g *gaussian) widenedBy() float64                     { return g.widened }
 func (g *gaussian) offsetScore() (score float64, cut bool) { return g.score, g.cut }
 func (g *gaussian) apartOf() []int                         { return g.doubtful }
+func (g *gaussian) noiseMisfit() *evidence.NoiseMisfit     { return g.misfit }
 
 // WidenedByHalves is the factor of all variances that halves of the snapshots asked for, or what all of them have in common (see [Solver.CommonMisfit]), where signals were integrated out; 0
 // elsewhere.

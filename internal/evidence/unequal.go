@@ -32,7 +32,7 @@ const (
 	mostLouder   = 1    // of l in a step
 )
 
-// Unequally is a fit that goes on where f ended, and learns the noise of each sensor, with v as readings determine it now. Of Gaussian signals it is f itself; one with sites has the structure of another fit.
+// Unequally is a fit that goes on where f ended, and learns the noise of each sensor from what it has, with v as readings determine it now. Of Gaussian signals it is f itself; one with sites has the structure of another fit.
 func (f *Fit) Unequally(like *Fit) (*Fit, error) {
 	next := f
 	if f.Sparse != nil {
@@ -45,6 +45,9 @@ func (f *Fit) Unequally(like *Fit) (*Fit, error) {
 		}
 	}
 	next.Unequal = &Unequal{Logs: make([]float64, len(f.S)), Variance: firstUnequal}
+	if f.Unequal != nil {
+		copy(next.Unequal.Logs, f.Unequal.Logs)
+	}
 	next.Unequal.learnVariance(next.noiseSeen())
 	return next, next.Solve()
 }
@@ -68,30 +71,70 @@ func (f *Fit) BeginGivenNoise() {
 	}
 }
 
-// NoiseScore is by how many of its standard deviations the evidence rises with v, at v = 0, where all sensors have the same noise: dL/dv = ½ Σ_µ (slope_µ² - d_µ).
-func (f *Fit) NoiseScore() float64 {
-	seen := f.noiseSeen()
-	return (floats.Dot(seen.slopes, seen.slopes) - floats.Sum(seen.known)) / math.Sqrt(2*floats.Dot(seen.known, seen.known))
+// NoiseMisfit is what readings say of noise variances Δ_µ that were given of each sensor.
+type NoiseMisfit struct {
+	Factor, SD float64 // the likeliest factor that all have in common, and the standard error of its logarithm
+	Spread     float64 // the standard deviation of what logarithms differ by besides, that of the largest likelihood
+	Score      float64 // by how many of its standard deviations the evidence rises with the square of that, at zero
+}
+
+// MisfitOfNoise is that of variances that are known, while their common factor is learned.
+func (f *Fit) MisfitOfNoise() NoiseMisfit {
+	found := f.noiseSeen().misfit()
+	found.Factor = f.Noise / f.Unequal.given
+	return found
+}
+
+// MisfitOfNoise is that of M sensors with P readings each, of which at gives the noise variance, g and -∂g. The factor is one step of Fisher scoring towards the likeliest.
+func MisfitOfNoise(m, p int, at func(mu, k int) (noise, g, slope float64)) NoiseMisfit {
+	return seenOfNoise(m, p, at).misfit()
+}
+
+func (n noiseSeen) misfit() NoiseMisfit {
+	ratios := Unequal{Logs: make([]float64, len(n.known)), Variance: firstUnequal}
+	ratios.learnVariance(n)
+	return NoiseMisfit{Factor: math.Exp(n.common.log), SD: math.Sqrt(n.common.spread), Spread: math.Sqrt(ratios.Variance), Score: n.score()}
+}
+
+// NoiseScore is by how many of its standard deviations the evidence rises with v, at v = 0, where sensors have the noise that they have now.
+func (f *Fit) NoiseScore() float64 { return f.noiseSeen().score() }
+
+// score is that of v: dL/dv = ½ Σ_µ (slope_µ² - d_µ).
+func (n noiseSeen) score() float64 {
+	return (floats.Dot(n.slopes, n.slopes) - floats.Sum(n.known)) / math.Sqrt(2*floats.Dot(n.known, n.known))
 }
 
 // noiseSeen is what readings say of l (M each): the slopes of the evidence, d, and how many readings have noise of the sensor, which is twice the second part of the slope.
-type noiseSeen struct{ slopes, known, counts []float64 }
+type noiseSeen struct {
+	slopes, known, counts []float64
+	left                  float64 // c
+	common                size    // the same of what all l have in common
+}
 
-func (f *Fit) noiseSeen() (n noiseSeen) {
-	m := len(f.S)
+func (f *Fit) noiseSeen() noiseSeen {
+	m, p := f.G.Dims()
+	return seenOfNoise(m, p, func(mu, k int) (noise, g, inverse float64) {
+		return f.noiseOf(mu), f.G.At(mu, k), f.Inverse.At(mu, k)
+	})
+}
+
+// seenOfNoise is that of M sensors with P readings each, of which at gives Δ_µ, G and the diagonal of A⁻¹.
+func seenOfNoise(m, p int, at func(mu, k int) (noise, g, inverse float64)) (n noiseSeen) {
 	n.slopes, n.known, n.counts = make([]float64, m), make([]float64, m), make([]float64, m)
 	for mu := range m {
-		noise := f.noiseOf(mu)
-		for k, g := range f.G.RawRowView(mu) {
-			share := noise * f.Inverse.At(mu, k)
+		for k := range p {
+			noise, g, inverse := at(mu, k)
+			share := noise * inverse
 			n.slopes[mu] += 0.5 * noise * g * g
 			n.counts[mu] += share
 			n.known[mu] += 0.5 * share * share
 		}
 	}
-	left := 2 * floats.Sum(n.slopes) / floats.Sum(n.counts)
-	floats.Scale(left, n.counts)
-	floats.Scale(left*left, n.known)
+	count := floats.Sum(n.counts)
+	n.common = sizeFrom(0, 1, floats.Sum(n.slopes)-0.5*count, floats.Sum(n.known), count)
+	n.left = 2 * floats.Sum(n.slopes) / count
+	floats.Scale(n.left, n.counts)
+	floats.Scale(n.left*n.left, n.known)
 	floats.AddScaled(n.slopes, -0.5, n.counts)
 	return n
 }

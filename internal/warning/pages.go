@@ -174,7 +174,7 @@ var pages = []Page{
 	},
 	{
 		"told-contradicted", Doubt,
-		"A density, a mean or a variance of signals or noise was given, and the likelihood prefers one more than twice as large, or less than half, by more than five standard errors. Or gains lie outside of a given range of s.",
+		"A density, a mean or a variance of signals or noise, of single sensors too, was given, and the likelihood prefers one more than twice as large, or less than half, by more than five standard errors. Or gains lie outside of a given range of s.",
 		"The answer and its error bars are those of the given number, unless that led to no answer: then it was learned. Within a factor of two of the right one errors hardly change.",
 		"where the number is certain, and the readings are known to differ from the model in another way.",
 		[]string{"Leave the number out: then it is learned.", "Look for other causes: units, saturation, a W of another scale."},
