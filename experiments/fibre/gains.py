@@ -36,7 +36,7 @@ def main():
             W, own, _, X, s, Y, _, differs = fibre.problem(args.folder, position, seed)
             strips = [np.abs(X).T]
             for name, matrix, more in (
-                ("gains ignored", own, dict(s_range=(0.999999, 1.000001), phase="known", faulty="off")),
+                ("gains ignored", own, dict(s_range=(0.999999, 1.000001), algorithm="amp", phase="known", faulty="off")),
                 ("the neighbour's matrix", W, dict(s_range=(0.8, 1.2))),
                 ("and matrix_error='auto'", W, dict(s_range=(0.8, 1.2), matrix_error="auto")),
                 ("its own", own, dict(s_range=(0.8, 1.2))),

@@ -58,7 +58,7 @@ def solve(k, Y, s=None):
     W, pattern = squares(k)
     model = dict(sensors=pattern, basis=f"dct2:{k * SIDE}x{k * SIDE}", groups=bands(k * SIDE), density=1, signal_mean=0, max_iter=1000)
     if s is not None:
-        Y, model = s[pattern, None] * Y, dict(s_range=(0.999999, 1.000001), faulty="off", outliers="off", noise_var="auto", signal_var="auto", **model)
+        Y, model = s[pattern, None] * Y, dict(s_range=(0.999999, 1.000001), algorithm="amp", faulty="off", outliers="off", noise_var="auto", signal_var="auto", **model)
     began = time.time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", calamp.CalampWarning)
