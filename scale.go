@@ -121,10 +121,10 @@ func (r *run) hold(res *Result) {
 	if len(list) == 0 {
 		return
 	}
-	if bounds == nil && known == (Scale{NoiseVar: known.NoiseVar}) {
-		res.Warnings = append(res.Warnings, Warning{Code: ScaleFromNoise, Message: fmt.Sprintf("the common scale of signals and gains depends on the noise variance alone, which was learned as %.2g where the middle of s is 1: all that the model leaves out of readings is a part of it, and makes signals and s too small; a range of s or an anchor would tell", list[0].found)})
-	}
 	log, sd := combined(list)
+	if bounds == nil && known == (Scale{NoiseVar: known.NoiseVar}) {
+		res.Warnings = append(res.Warnings, Warning{Code: ScaleFromNoise, Message: fmt.Sprintf("the common scale of signals and gains depends on the noise variance alone, which was learned as %.2g where the middle of s is 1, and brings that to %.2g: all that the model leaves out of readings is a part of it, and makes signals and s too small; a range of s or an anchor would tell", list[0].found, math.Exp(log))})
+	}
 	res.ScaleSD, res.placement = sd, amp.Placement{SD: sd}
 	res.rescale(math.Exp(log))
 	res.Prior = known.of(res.Prior)
