@@ -107,8 +107,7 @@ func (n noiseSeen) score() float64 {
 // noiseSeen is what readings say of l (M each): the slopes of the evidence, d, and how many readings have noise of the sensor, which is twice the second part of the slope.
 type noiseSeen struct {
 	slopes, known, counts []float64
-	left                  float64 // c
-	common                size    // the same of what all l have in common
+	common                size // the same of what all l have in common
 }
 
 func (f *Fit) noiseSeen() noiseSeen {
@@ -132,9 +131,9 @@ func seenOfNoise(m, p int, at func(mu, k int) (noise, g, inverse float64)) (n no
 	}
 	count := floats.Sum(n.counts)
 	n.common = sizeFrom(0, 1, floats.Sum(n.slopes)-0.5*count, floats.Sum(n.known), count)
-	n.left = 2 * floats.Sum(n.slopes) / count
-	floats.Scale(n.left, n.counts)
-	floats.Scale(n.left*n.left, n.known)
+	left := 2 * floats.Sum(n.slopes) / count
+	floats.Scale(left, n.counts)
+	floats.Scale(left*left, n.known)
 	floats.AddScaled(n.slopes, -0.5, n.counts)
 	return n
 }
