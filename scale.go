@@ -90,7 +90,7 @@ func (c Scale) estimates(res *Result) (list []held) {
 		{name: "the noise variance", given: c.NoiseVar, found: noise, power: 2, sd: 0.5 * res.noiseSD()},
 	} {
 		h.logScale = math.Log(h.given/h.found) / h.power
-		if h.given != 0 && !math.IsNaN(h.logScale) && !math.IsInf(h.logScale, 0) { // a mean of the other sign says nothing
+		if h.given != 0 && !math.IsNaN(h.logScale) && !math.IsInf(h.logScale, 0) && h.sd < math.Inf(1) { // a mean of the other sign says nothing, nor does noise that no reading shows
 			list = append(list, h)
 		}
 	}
