@@ -244,7 +244,7 @@ func (t *tries) within(asked, within *try) error {
 
 // decided reports whether there is an answer whose gains and signals do not make up for each other, or one that other starts cannot be compared with.
 func (t *tries) decided(within *try) bool {
-	return t.answered(true) && !(startsCompare(within) && t.likeliest().res.warns(GainsInSignals))
+	return t.answered(true)
 }
 
 // fills reports whether readings could show that gains do not fill the range that was given: one signal does not, and a normal distribution in the middle of the range may be likelier by far.

@@ -124,3 +124,8 @@ func (r *Result) knownVar() []float64 {
 	}
 	return out
 }
+
+// half is what a result has of gains, to be compared with those of another.
+func (r *Result) half() diagnosis.Half {
+	return diagnosis.Half{S: r.complexOrRealS(), Var: r.knownVar()}
+}

@@ -39,8 +39,6 @@ type tries struct {
 	sites   bool // signals were integrated out, without anything left out
 	left    bool // and without what the first try left out, or that was not needed
 	joined  bool // the first try came to an answer as signals that belong together alone
-
-	plainly, apart *try // the likelier of two starts, and the other one, with which the answer is compared; nil where these are not needed
 }
 
 // mostBlamed is the part of the sensors, or of the readings, above which it is the run that is in doubt: the limit of the warning
@@ -107,7 +105,6 @@ func solveTrying(ctx context.Context, p *Problem, opt *Options) (*Result, error)
 	t := &tries{ctx: ctx}
 	res, err := t.solve(p, opt)
 	if i := slices.IndexFunc(t.done, func(a *try) bool { return a.res == res }); err == nil && i >= 0 {
-		t.startsCompared(t.done[i])
 		halvesCompared(ctx, t.done[i])
 		sparsenessTested(ctx, t.done[i])
 	}
@@ -234,9 +231,6 @@ func (t *tries) goOn(first *try, further func(*try) *try) (*try, error) {
 			first = free
 		}
 	}
-	if alternates(first) {
-		return nil, t.alternate(first)
-	}
 	if first.settled() && !((first.unexplained() || t.joined || first.mayBeWrong()) && integrable(first)) || first.res.oneScene && first.answers() || first.opt.Algorithm != solver.AutoAlgorithm || tooLong(first) {
 		return first, nil
 	}
@@ -315,6 +309,10 @@ func (t *tries) together(first *try) error {
 func (t *try) mayBeWrong() bool {
 	if channel.ColumnsOf(t.problem.Channel) > 1 {
 		return false
+	}
+	_, offsets := channel.CalibrationOf(t.problem.Channel).(channel.Offsetting)
+	if t.problem.rows.rowsEach() > 1 && (offsets || t.res.warns(GainsInSignals)) {
+		return true
 	}
 	leavesOut := len(t.res.BrokenSensors)+len(t.res.OutlyingReadings()) > 0
 	return t.res.Untrusted() != nil || leavesOut && again(t) && !amp.LikeIndependent(t.problem.W)
@@ -958,4 +956,13 @@ func (t *tries) best() *Result {
 	}
 	best.res.Plan = &plan
 	return best.res
+}
+
+// beginAt makes a run begin at that result, with its model.
+func (p *Problem) beginAt(opt *Options, res *Result) {
+	p.Prior = res.Prior
+	if c, ok := channel.InOrder(p.Channel).(channel.Noisy); ok {
+		p.Channel = channel.WithInOrder(p.Channel, c.WithNoise(channel.NoiseOf(channel.InOrder(res.Channel))))
+	}
+	opt.from = res
 }

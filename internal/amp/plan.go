@@ -51,7 +51,7 @@ type Problem struct {
 	Outliers    bool
 	OutlierRate float64
 
-	// Outlying are the sensors and signals of readings that are left out at first, where signals are integrated out.
+	// Outlying are the sensors of readings that are left out, and which of theirs they are, at first, where signals are integrated out.
 	Outlying [][2]int
 
 	// Beyond are places in Y of readings that are outliers whatever the model is. Where outliers are left out they become NaN there.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/calamp/calamp/operator"
-	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/solver"
 )
 
@@ -50,7 +49,6 @@ func SharedPossible(p *Problem, settings *solver.Settings) error {
 		{settings.Covariance != solver.Diagonal, "covariances between signals"},
 		{p.Joint == solver.JointOn, "signals that belong together (joint)"},
 		{p.follows(), "errors of W (matrix error)"},
-		{settings.Algorithm == solver.Evidence && prior.ColumnsOf(p.Model.Prior) == 1, "signals that are integrated out (evidence)"},
 	})
 	if with == "" {
 		return nil

@@ -2,6 +2,7 @@ package evidence
 
 import (
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
@@ -35,11 +36,14 @@ func (f *Fit) Common() *Fit {
 	}
 	next := f.afresh(w, f.read)
 	next.common, next.summed, next.begun = column, summed, true
-	for mu, v := range gains {
-		next.S[mu] = 1
-		if v > 0 {
-			next.S[mu] = v
+	for mu := range next.S {
+		log, count := 0.0, 0.0
+		for _, v := range gains[mu*f.each : (mu+1)*f.each] {
+			if v > 0 {
+				log, count = log+math.Log(v), count+1
+			}
 		}
+		next.S[mu] = math.Exp(log / max(count, 1))
 	}
 	next.beginAtCommon()
 	return next
@@ -72,7 +76,7 @@ func (f *Fit) leading() []float64 {
 	return u.RawVector().Data
 }
 
-// commonColumn is the column of W, or N for the sum of all, that differs from u by the most even gains, all of one sign; s is these, 0 for sensors without readings, and nil
+// commonColumn is the column of W, or N for the sum of all, that differs from u by the most even gains, all of one sign; s is these of all rows, 0 for those without readings, and nil
 // where there is no such column, or several: a W that is all positive says nothing of which of them signals have in common.
 func (f *Fit) commonColumn(u []float64) (column int, s []float64) {
 	least, count := mostUneven, 0
@@ -103,8 +107,8 @@ func (f *Fit) commonColumn(u []float64) (column int, s []float64) {
 func (f *Fit) gainsBetween(w, u []float64) (uneven float64, s []float64) {
 	s = make([]float64, len(u))
 	sum, squares, count, sign := 0.0, 0.0, 0.0, 0.0
-	for mu, n := range f.readings {
-		if n == 0 {
+	for mu := range u {
+		if !f.isRead(mu) {
 			continue
 		}
 		ratio := w[mu] / u[mu]
@@ -119,6 +123,11 @@ func (f *Fit) gainsBetween(w, u []float64) (uneven float64, s []float64) {
 		sum, squares, count = sum+log, squares+log*log, count+1
 	}
 	return math.Sqrt(max(0, squares/count-sum/count*sum/count)), s
+}
+
+// isRead reports whether a row has readings.
+func (f *Fit) isRead(row int) bool {
+	return slices.ContainsFunc(f.y.RawRowView(row), func(y float64) bool { return !math.IsNaN(y) })
 }
 
 func withSums(w dense.Matrix) dense.Matrix {
@@ -142,9 +151,9 @@ func (f *Fit) beginAtCommon() {
 	amplitudes, rest, count := 0.0, 0.0, 0.0
 	for k := range p {
 		along, norm, power := 0.0, 0.0, 0.0
-		for mu, s := range f.S {
-			if y := f.y.At(mu, k); !math.IsNaN(y) {
-				w := f.w.At(mu, f.common)
+		for row := range f.w.Rows {
+			if y := f.y.At(row, k); !math.IsNaN(y) {
+				s, w := f.S[f.sensorOf(row)], f.w.At(row, f.common)
 				along, norm, power, count = along+s*y*w, norm+w*w, power+s*y*s*y, count+1
 			}
 		}

@@ -38,7 +38,7 @@ func (f *Fit) Correlate() *Fit {
 		return nil
 	}
 	r.worth = -0.5*count*logSum(r.values) - r.cost(count)
-	next := newFit(f.w, f.read, true)
+	next := newFit(f.w, f.read, f.each, true)
 	next.beginAt(f, 0, 1)
 	next.inherit(f)
 	copy(r.Gamma, next.Families[0].Gamma)
@@ -52,8 +52,7 @@ func (f *Fit) Correlate() *Fit {
 
 // missesSome reports whether readings of some snapshots are missing, which cannot be turned.
 func (f *Fit) missesSome() bool {
-	_, p := f.read.Dims()
-	return slices.ContainsFunc(f.readings, func(n float64) bool { return n > 0 && n < float64(p) })
+	return slices.ContainsFunc(f.Families, func(a *Family) bool { return len(a.patterns) > 1 })
 }
 
 // InOrder reports whether snapshots follow each other as lines of a scan do (see [Fit.Scanned]).
@@ -262,12 +261,12 @@ func (f *Fit) backEntry(i, k int) (x, c, lambda, sigma float64) {
 	return x, c, lambda / sigma, 1 / sigma
 }
 
-// Predicted says what the other readings say of reading µ of snapshot k: see G and Inverse.
-func (f *Fit) Predicted(mu, k int) (g, inverse float64) {
+// Predicted says what the other readings say of that of a row in snapshot k: see G and Inverse.
+func (f *Fit) Predicted(row, k int) (g, inverse float64) {
 	if f.Correlated == nil {
-		return f.G.At(mu, k), f.Inverse.At(mu, k)
+		return f.G.At(row, k), f.Inverse.At(row, k)
 	}
-	return f.Correlated.back(f.G.RawRowView(mu), f.Inverse.RawRowView(mu), k)
+	return f.Correlated.back(f.G.RawRowView(row), f.Inverse.RawRowView(row), k)
 }
 
 // clone is a copy whose steps begin short.

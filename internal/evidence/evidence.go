@@ -60,7 +60,7 @@ type Fit struct {
 	// Alone are sensors that alone see an entry; nil where there are none.
 	Alone *Alone
 
-	// S (M) maximises the evidence, given Gamma and Noise. Spread is the standard deviation of its Gaussian prior about
+	// S maximises the evidence, given Gamma and Noise, one of each sensor: M where every row of W is one. Spread is the standard deviation of its Gaussian prior about
 	// one; 0 is a flat prior.
 	S      []float64
 	Spread float64
@@ -85,11 +85,12 @@ type Fit struct {
 	w          dense.Matrix // M×N
 	read       *mat.Dense   // M×P, as they were given
 	y          *mat.Dense   // the same, or turned
-	readings   []float64    // M, n_µ
+	each       int          // rows of a sensor, which lie together
+	readings   []float64    // n_µ of each sensor, as are all below that say so
 	seen       []bool       // N, whether a column of W is more than rounding
-	q          dense.Matrix // M×M
-	linear     []float64    // M, Σ_k y_k ∘ A_k⁻¹W m_k: what the locations of sites add to the slope in s
-	curved     dense.Matrix // M×M, the factor of the latest precision of s, or its inverse
+	q          dense.Matrix // of sensors by sensors
+	linear     []float64    // of each sensor, Σ_k y_k ∘ A_k⁻¹W m_k: what the locations of sites add to the slope in s
+	curved     dense.Matrix // of sensors by sensors, the factor of the latest precision of s, or its inverse
 	common     int          // column of W that all snapshots have much of; -1 where there is none
 	summed     bool         // it is the last one, the sum of the others
 	together   *mat.Dense   // N×P where it is, the variance of an entry and the mean together, over that of the entry
@@ -112,6 +113,7 @@ type Family struct {
 // pattern is a set of snapshots that lack the same readings.
 type pattern struct {
 	rows      []int // those that are read
+	sensors   []int // the sensor of each
 	snapshots []int
 	w         dense.Matrix // these rows of W, and the active columns
 	products  dense.Matrix // Σ_k y yᵀ; empty for a single snapshot
@@ -131,19 +133,30 @@ var errSingular = errors.New("the covariance of the readings is not positive def
 func New(w, y *mat.Dense, own bool) *Fit {
 	m, n := w.Dims()
 	alone, w, y := setAlone(w, y)
-	f := newFit(dense.Of(w.RawMatrix().Data, m, n), y, own)
+	f := newFit(dense.Of(w.RawMatrix().Data, m, n), y, 1, own)
 	f.Alone, f.Smooth = alone, newSmooth(m)
 	return f
 }
 
-func newFit(w dense.Matrix, y *mat.Dense, own bool) *Fit {
-	m, n := w.Rows, w.Columns
+// NewShared is [New] of sensors that read so many rows of W each with one gain, as a detector of a tomograph does at all angles. These lie together; those that a sensor has not are NaN in y. With several rows Q is summed over pairs of rows of the same two sensors, and the
+// evidence is as concave in s as before.
+func NewShared(w, y *mat.Dense, each int) *Fit {
+	if each == 1 {
+		return New(w, y, false)
+	}
+	m, n := w.Dims()
+	return newFit(dense.Of(w.RawMatrix().Data, m, n), y, each, false)
+}
+
+func newFit(w dense.Matrix, y *mat.Dense, each int, own bool) *Fit {
+	rows, n := w.Rows, w.Columns
+	m := rows / each
 	_, p := y.Dims()
 	f := &Fit{
 		S: make([]float64, m), X: mat.NewDense(n, p, nil), C: mat.NewDense(n, p, nil),
 		Lambda: mat.NewDense(n, p, nil), Sigma: mat.NewDense(n, p, nil),
-		G: mat.NewDense(m, p, nil), Inverse: mat.NewDense(m, p, nil),
-		w: w, read: y, y: y, common: -1, readings: make([]float64, m), q: dense.New(m, m), linear: make([]float64, m), curved: dense.New(m, m),
+		G: mat.NewDense(rows, p, nil), Inverse: mat.NewDense(rows, p, nil),
+		w: w, read: y, y: y, each: each, common: -1, readings: make([]float64, m), q: dense.New(m, m), linear: make([]float64, m), curved: dense.New(m, m),
 	}
 	for k := range p {
 		if own || k == 0 {
@@ -189,13 +202,13 @@ func (f *Fit) start() {
 func (f *Fit) findPatterns(family *Family) {
 	same := map[string]*pattern{}
 	for _, k := range family.Snapshots {
-		key := make([]byte, len(f.S))
+		key := make([]byte, f.w.Rows)
 		var rows []int
-		for mu := range f.S {
-			if !math.IsNaN(f.y.At(mu, k)) {
-				key[mu] = 1
-				rows = append(rows, mu)
-				f.readings[mu]++
+		for row := range key {
+			if !math.IsNaN(f.y.At(row, k)) {
+				key[row] = 1
+				rows = append(rows, row)
+				f.readings[f.sensorOf(row)]++
 			}
 		}
 		at, ok := same[string(key)]
@@ -209,7 +222,26 @@ func (f *Fit) findPatterns(family *Family) {
 }
 
 func (f *Fit) newPattern(rows []int) *pattern {
-	return &pattern{rows: rows, inverse: dense.New(len(rows), len(rows))}
+	at := &pattern{rows: rows, inverse: dense.New(len(rows), len(rows))}
+	for _, row := range rows {
+		at.sensors = append(at.sensors, f.sensorOf(row))
+	}
+	return at
+}
+
+// sensorOf is the sensor that reads a row.
+func (f *Fit) sensorOf(row int) int { return row / f.each }
+
+// rowsOf are values of all rows of a sensor (rows×P).
+func (f *Fit) rowsOf(values *mat.Dense, mu int) []float64 {
+	_, p := values.Dims()
+	return values.RawMatrix().Data[mu*f.each*p : (mu+1)*f.each*p]
+}
+
+// place is the row and the snapshot of a value of those of a sensor.
+func (f *Fit) place(mu, j int) (row, k int) {
+	_, p := f.read.Dims()
+	return mu*f.each + j/p, j % p
 }
 
 // Silent reports whether no entry has a variance: all is noise, whatever the prior of entries that are there.
@@ -422,14 +454,17 @@ func (f *Fit) addSchur(at *pattern) {
 	for i, mu := range at.rows {
 		y[i] = f.y.At(mu, at.snapshots[0])
 	}
-	for i, mu := range at.rows {
+	for i, mu := range at.sensors {
 		to, inverse := f.q.Row(mu), at.inverse.Row(i)
-		for j, nu := range at.rows[:i+1] {
+		for j, nu := range at.sensors[:i+1] {
+			product := y[i] * y[j]
 			if at.products.Rows > 0 {
-				to[nu] += inverse[j] * at.products.Row(i)[j]
-			} else {
-				to[nu] += inverse[j] * y[i] * y[j]
+				product = at.products.Row(i)[j]
 			}
+			if nu == mu && j < i { // as rows i and j, and as rows j and i
+				product *= 2
+			}
+			to[nu] += inverse[j] * product
 		}
 	}
 }
@@ -484,14 +519,14 @@ func (f *Fit) solveSnapshot(k int, a *Family, at *pattern) {
 	}
 }
 
-// corrected is the reading µ of snapshot k that is corrected by s and the offset, less what the locations of sites make of it.
-func (f *Fit) corrected(mu, k int) float64 {
-	v := f.S[mu] * f.y.At(mu, k)
+// corrected is the reading of a row in snapshot k that is corrected by s and the offset, less what the locations of sites make of it.
+func (f *Fit) corrected(row, k int) float64 {
+	v := f.S[f.sensorOf(row)] * f.y.At(row, k)
 	if f.Sparse != nil {
-		v -= f.Sparse.seen.At(mu, k)
+		v -= f.Sparse.seen.At(row, k)
 	}
 	if f.Offsets != nil {
-		v -= f.offsetIn(k) * f.Offsets.B[mu]
+		v -= f.offsetIn(k) * f.Offsets.B[f.sensorOf(row)]
 	}
 	return v
 }

@@ -13,7 +13,7 @@ import (
 // and have the evidence of normal numbers of unknown mean and variance.
 type Levels struct {
 	Sensors  []int
-	read     [][]float64 // what each of them reads (P)
+	read     [][]float64 // what each of them reads, in all its rows
 	evidence float64     // of their readings, less what it costs that these sensors are found
 }
 
@@ -29,8 +29,7 @@ func (f *Fit) WithLevels() *Fit {
 	if f.summed { // the readings were given without the sum
 		return nil
 	}
-	m, _ := f.read.Dims()
-	y, next, changed, size := mat.DenseCopyOf(f.read), &Levels{}, false, f.squareOfReadings()
+	m, y, next, changed, size := len(f.S), mat.DenseCopyOf(f.read), &Levels{}, false, f.squareOfReadings()
 	if f.Levels != nil {
 		open, _ := f.Variances()
 		wider := f.widerSnapshots()
@@ -38,7 +37,7 @@ func (f *Fit) WithLevels() *Fit {
 			if read := f.Levels.read[j]; f.isStuck(mu, read, open, wider, size) {
 				next.add(mu, read)
 			} else {
-				y.SetRow(mu, read)
+				copy(f.rowsOf(y, mu), read)
 				changed = true
 			}
 		}
@@ -47,10 +46,11 @@ func (f *Fit) WithLevels() *Fit {
 	least := max(math.Log(float64(m)), sureLevel*floats.Max(all)) // as one of them has to be chosen
 	for mu, odds := range all {
 		if odds > least {
-			next.add(mu, slices.Clone(y.RawRowView(mu)))
+			own := f.rowsOf(y, mu)
+			next.add(mu, slices.Clone(own))
 			changed = true
-			for k := range y.RawRowView(mu) {
-				y.Set(mu, k, math.NaN())
+			for j := range own {
+				own[j] = math.NaN()
 			}
 		}
 	}
@@ -77,113 +77,81 @@ func (f *Fit) isStuck(mu int, read, open, wider []float64, size float64) bool {
 	if f.Correlated != nil || open == nil {
 		return true
 	}
-	list := make([]foreseen, len(read))
-	for k, y := range read {
-		if mean, variance := f.unread(f.w.Row(mu), k, open); !math.IsNaN(y) {
-			list[k] = foreseen{y: y, mean: mean, variance: wider[k] * (variance + f.noiseOf(mu))}
-		}
-	}
-	return evidenceOfLevel(read, size) > f.evidenceOfGain(list)
+	return evidenceOfLevel(read, size) > f.unread(mu, read, open, wider).integrated()
 }
 
-// unread is the mean and the variance of w·x in a snapshot, of a row w that is not read: Σ_i w_i² Γ_i - vᵀA⁻¹v, v = WΓw, and what gains of such variances (M) add, by which w·x moves as vᵀA⁻¹(y∘ds). An offset has its prior.
-func (f *Fit) unread(w []float64, k int, open []float64) (mean, variance float64) {
-	a := f.familyOf(k)
-	at := a.patterns[slices.IndexFunc(a.patterns, func(at *pattern) bool { return slices.Contains(at.snapshots, k) })]
-	v := make([]float64, len(at.rows))
-	for j, i := range a.active {
-		mean += w[i] * f.X.At(i, k)
-		variance += a.Gamma[i] * w[i] * w[i]
-		for row := range v {
-			v[row] += at.w.At(row, j) * a.Gamma[i] * w[i]
-		}
-	}
-	for row, mu := range at.rows {
-		along := floats.Dot(at.inverse.Row(row), v)
-		variance += along * (along*f.y.At(mu, k)*f.y.At(mu, k)*open[mu] - v[row])
-	}
-	if f.offset() {
-		variance += f.Offsets.SD * f.Offsets.SD
-	}
-	return mean, max(0, variance)
-}
-
-// oddsOfLevels is by how much the logarithm of the likelihood of a sensor's readings is larger for a level of its own than for what the others predict of it (M).
+// oddsOfLevels is by how much the logarithm of the likelihood of a sensor's readings is larger for a level of its own than for what the others predict of it.
 func (f *Fit) oddsOfLevels() []float64 {
 	odds, wider, size := make([]float64, len(f.S)), f.widerSnapshots(), f.squareOfReadings()
 	for mu := range odds {
 		odds[mu] = math.Inf(-1)
-		if f.readings[mu] > 1 && f.isForeseen(mu) {
-			odds[mu] = evidenceOfLevel(f.read.RawRowView(mu), size) - f.evidenceOfGain(f.foreseenOf(mu, wider))
+		if f.readings[mu] < 2 {
+			continue
+		}
+		if likelihood, left := f.foreseen(mu, wider); left < (1-leastForeseen)*f.squareBefore(mu) {
+			odds[mu] = evidenceOfLevel(f.rowsOf(f.read, mu), size) - likelihood.integrated()
 		}
 	}
 	return odds
 }
 
-// leastForeseen is the part of the variance of z, as it is before any reading, which the other sensors must tell.
+// leastForeseen is the part of the variance of z, as it is before any reading, which the other sensors must tell. Of one that alone sees an entry they say nothing: the mean of scenes, which the first row of a Hadamard matrix sees, may well be
+// the same in all of them.
 const leastForeseen = 0.5
 
-// isForeseen reports whether the other sensors say what one reads. Of one that alone sees an entry they say nothing: the mean of scenes, which the first row of a Hadamard matrix sees, may well be the same in all of them.
-func (f *Fit) isForeseen(mu int) bool {
-	before, left := 0.0, 0.0
-	for k := range f.X.RawMatrix().Cols {
-		if _, inverse := f.Predicted(mu, k); inverse > 0 {
-			left += 1/inverse - f.noiseOf(mu)
-			for i, w := range f.w.Row(mu) {
-				before += w * w * f.squareBefore(i, k)
-			}
+// squareBefore is the sum of the mean squares of z of a sensor's readings before they are read.
+func (f *Fit) squareBefore(mu int) (total float64) {
+	for j, y := range f.rowsOf(f.read, mu) {
+		if math.IsNaN(y) {
+			continue
+		}
+		row, k := f.place(mu, j)
+		for i, w := range f.w.Row(row) {
+			total += w * w * f.squareOfEntry(i, k)
 		}
 	}
-	return left < (1-leastForeseen)*before
+	return total
 }
 
-// squareBefore is the mean square of an entry before it is read: sites have the variances of what was read, and the square of what was found stands for it.
-func (f *Fit) squareBefore(i, k int) float64 {
+// squareOfEntry is the mean square of an entry before it is read: sites have the variances of what was read, and the square of what was found stands for it.
+func (f *Fit) squareOfEntry(i, k int) float64 {
 	if f.Sparse == nil {
 		return f.shared()[i]
 	}
 	return f.X.At(i, k)*f.X.At(i, k) + f.C.At(i, k)
 }
 
-// foreseen is a reading, and what the others of its snapshot predict of s y: its mean, and its variance, which is 0 where they predict nothing.
-type foreseen struct {
+// foreseenReading is a reading, and what the others of its snapshot predict of s y: its mean, and its variance, which is 0 where they predict nothing.
+type foreseenReading struct {
 	y, mean, variance float64
 	out               bool // it is left out
 }
 
-// foreseenOf are the readings of a sensor (P), with the variances of each snapshot so many times as large.
-func (f *Fit) foreseenOf(mu int, wider []float64) []foreseen {
-	list := make([]foreseen, f.X.RawMatrix().Cols)
-	for k := range list {
-		if own, inverse := f.Predicted(mu, k); inverse > 0 {
-			y := f.y.At(mu, k)
-			list[k] = foreseen{y: y, mean: f.S[mu]*y - own/inverse, variance: wider[k] / inverse}
+// foreseenOf are the readings of a sensor in all its rows, with the variances of each snapshot so many times as large.
+func (f *Fit) foreseenOf(mu int, wider []float64) []foreseenReading {
+	list := make([]foreseenReading, len(f.rowsOf(f.read, mu)))
+	for j := range list {
+		row, k := f.place(mu, j)
+		if own, inverse := f.Predicted(row, k); inverse > 0 {
+			y := f.y.At(row, k)
+			list[j] = foreseenReading{y: y, mean: f.S[mu]*y - own/inverse, variance: wider[k] / inverse}
 		}
 	}
 	return list
 }
 
-// evidenceOfGain is the logarithm of the likelihood of a sensor's readings if the others predict s y_k to m_k with variances v_k: Π_k s N(s y_k; m_k, v_k), with s integrated out to second order.
-func (f *Fit) evidenceOfGain(list []foreseen) (log float64) {
-	spread := f.Spread
-	if spread == 0 {
-		spread = FirstSpread
-	}
-	n, a, b, c := 0.0, 1/(spread*spread), 1/(spread*spread), 1/(spread*spread) // -½(as² - 2bs + c) + n log s
-	log = -math.Log(spread)
+// ofReadings is the likelihood of a sensor's readings if the others predict s y_k to m_k with variances v_k: Π_k s N(s y_k; m_k, v_k).
+func (f *Fit) ofReadings(list []foreseenReading) ofGain {
+	g := f.beforeRead()
 	for _, r := range list {
 		if r.out || r.variance == 0 {
 			continue
 		}
-		n++
-		a, b, c = a+r.y*r.y/r.variance, b+r.y*r.mean/r.variance, c+r.mean*r.mean/r.variance
-		log -= 0.5 * math.Log(2*math.Pi*r.variance)
+		g.n++
+		g.a, g.b, g.c = g.a+r.y*r.y/r.variance, g.b+r.y*r.mean/r.variance, g.c+r.mean*r.mean/r.variance
+		g.log -= 0.5 * math.Log(2*math.Pi*r.variance)
 	}
-	s := (b + math.Sqrt(b*b+4*a*n)) / (2 * a)
-	if n > 0 {
-		log += n * math.Log(s)
-	}
-	return log - 0.5*(a*s*s-2*b*s+c) - 0.5*math.Log(a+n/(s*s))
+	return g
 }
 
 // evidenceOfLevel is the logarithm of the likelihood of a sensor's readings as n normal numbers, with their mean integrated out over one of the size of all readings (their mean square), and the logarithm of their variance over logRange:

@@ -63,7 +63,7 @@ func (f *Fit) addMatrixScores(slope []float64, information *mat.SymDense, pulled
 	mat.Col(signal, k, f.X)
 	open, along, weighted := f.openTo(a, at, k), make([][]float64, len(products)), make([][]float64, len(products))
 	for j, product := range products {
-		moved, traced := make([]float64, len(f.S)), make([]float64, len(f.S)*rows)
+		moved, traced := make([]float64, f.w.Rows), make([]float64, f.w.Rows*rows)
 		if err := product(moved, f.withoutSum(signal)); err != nil {
 			return err
 		}
@@ -77,7 +77,7 @@ func (f *Fit) addMatrixScores(slope []float64, information *mat.SymDense, pulled
 		}
 		for i, mu := range at.rows {
 			weighted[j][i] = floats.Dot(at.inverse.Row(i), along[j])
-			pulled.Row(mu)[j] += f.y.At(mu, k) * weighted[j][i]
+			pulled.Row(at.sensors[i])[j] += f.y.At(mu, k) * weighted[j][i]
 		}
 		for l := range j + 1 {
 			information.SetSym(j, l, information.At(j, l)+floats.Dot(along[j], weighted[l]))

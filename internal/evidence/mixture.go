@@ -39,7 +39,7 @@ const (
 // Mix is a fit with a mixture in place of the variances that all snapshots share, begun at what f found. With own each entry of each snapshot is
 // of a component of its own; otherwise an entry is of the same one in all snapshots.
 func (f *Fit) Mix(own bool) *Fit {
-	next := newFit(f.w, f.read, own)
+	next := newFit(f.w, f.read, f.each, own)
 	next.beginAt(f, 0, 1)
 	next.inherit(f)
 	count := fineComponents

@@ -54,8 +54,8 @@ func (f *Fit) addMoves(a *Family, at *pattern, covariance dense.Matrix) {
 	if products.Rows == 0 {
 		products = f.productsOf(at)
 	}
-	for i, mu := range at.rows {
-		for j, nu := range at.rows[:i+1] {
+	for i, mu := range at.sensors {
+		for j, nu := range at.sensors[:i+1] {
 			moves.Row(i)[j] = covariance.At(mu, nu) * products.At(i, j)
 		}
 	}
@@ -135,7 +135,7 @@ func (f *Fit) turnedMoves(k int, u []float64, total float64) *turnedMoves {
 	dense.SolveLower(f.curved, follows, 1)
 	t.spent = f.spentOnVariances(a, at, projected)
 	for i, square := range columnSquares(follows) {
-		t.spent += f.ratioOf(at.rows[i]) * (square - along[i]*along[i]/total)
+		t.spent += f.ratioOf(at.sensors[i]) * (square - along[i]*along[i]/total)
 	}
 	t.squares = columnSquares(t.moves)
 	for j, i := range a.active {

@@ -19,8 +19,8 @@ import (
 // Integrated out, it leaves the evidence as it was but for Q - CᵀB⁻¹C in place of Q, which is positive semidefinite, too: the evidence stays concave in s.
 // Of A⁻¹, the covariance of one snapshot, it takes A⁻¹B⁻¹A⁻¹. The prior is that of b and not of o: s is near one.
 type Offsets struct {
-	B     []float64 // M, the posterior mean
-	Var   []float64 // M, the posterior variance, with gains integrated out; set by [Fit.SetOffsets]
+	B     []float64 // the posterior mean of each sensor
+	Var   []float64 // the posterior variance of each, with gains integrated out; set by [Fit.SetOffsets]
 	SD    float64   // √v
 	Given bool      // v is known
 
@@ -59,7 +59,7 @@ func (f *Fit) inherit(from *Fit) {
 
 // afresh is a fit of such readings from the start, of what is given and left out as in f, and with nothing known of what is smooth.
 func (f *Fit) afresh(w dense.Matrix, y *mat.Dense) *Fit {
-	next := newFit(w, y, false)
+	next := newFit(w, y, f.each, false)
 	next.GivenNoise = f.GivenNoise
 	next.inherit(f)
 	next.Smooth = next.Smooth.anew()
@@ -78,18 +78,18 @@ func (o *Offsets) clear() {
 // add adds what snapshots say of b.
 func (o *Offsets) add(f *Fit, at *pattern) {
 	sums := make([]float64, len(at.rows))
-	for i, mu := range at.rows {
+	for i, row := range at.rows {
 		for _, k := range at.snapshots {
-			sums[i] += f.offsetIn(k) * f.y.At(mu, k)
+			sums[i] += f.offsetIn(k) * f.y.At(row, k)
 		}
 	}
 	count := 0.0
 	for _, k := range at.snapshots {
 		count += f.offsetIn(k) * f.offsetIn(k)
 	}
-	for i, mu := range at.rows {
+	for i, mu := range at.sensors {
 		cross, own, inverse := o.cross.Row(mu), o.factor.Row(mu), at.inverse.Row(i)
-		for j, nu := range at.rows {
+		for j, nu := range at.sensors {
 			cross[nu] += inverse[j] * sums[j]
 			own[nu] += count * inverse[j]
 		}
@@ -171,13 +171,13 @@ func (o *Offsets) clone() *Offsets {
 	return &c
 }
 
-// movedBy is (db/ds)ᵀ of some rows of b (M×rows).
-func (o *Offsets) movedBy(rows []int) dense.Matrix {
-	if len(rows) == len(o.B) {
+// movedBy is (db/ds)ᵀ of b in the rows of a pattern (sensors×rows).
+func (o *Offsets) movedBy(at *pattern) dense.Matrix {
+	if len(at.rows) == len(o.B) && at.sensors[len(o.B)-1] == len(o.B)-1 { // each sensor has one
 		return o.cross.T()
 	}
-	some := dense.New(len(o.B), len(rows))
-	for i, mu := range rows {
+	some := dense.New(len(o.B), len(at.rows))
+	for i, mu := range at.sensors {
 		for nu, v := range o.cross.Row(mu) {
 			some.Row(nu)[i] = v
 		}
@@ -193,12 +193,12 @@ func (at *pattern) spentOn(i int) float64 {
 	return at.spent[i]
 }
 
-// reachOfOffsets is L⁻¹A⁻¹ (M×rows) of a pattern, times how often its snapshots have the offsets: offsets take the squares of its columns from the diagonal of A⁻¹, and those of the columns of its product with W from that of WᵀA⁻¹W.
+// reachOfOffsets is L⁻¹A⁻¹ (sensors×rows) of a pattern, times how often its snapshots have the offsets: offsets take the squares of its columns from the diagonal of A⁻¹, and those of the columns of its product with W from that of WᵀA⁻¹W.
 func (f *Fit) reachOfOffsets(at *pattern) (reach dense.Matrix, done func()) {
 	o, times := f.Offsets, f.offsetIn(at.snapshots[0]) // snapshots of a pattern have them as often
 	reach, done = dense.Scratch(len(o.B), len(at.rows))
 	clear(reach.Data)
-	for i, mu := range at.rows {
+	for i, mu := range at.sensors {
 		floats.AddScaled(reach.Row(mu), times, at.inverse.Row(i))
 	}
 	dense.SolveLower(o.factor, reach, runtime.GOMAXPROCS(0))
@@ -298,7 +298,8 @@ func (f *Fit) OffsetScore() (float64, error) {
 	square, trace, norm := 0.0, 0.0, 0.0
 	for mu := range m {
 		sum := 0.0
-		for k, g := range f.G.RawRowView(mu) {
+		for j, g := range f.rowsOf(f.G, mu) {
+			_, k := f.place(mu, j)
 			sum += f.offsetIn(k) * g
 		}
 		square += sum * sum

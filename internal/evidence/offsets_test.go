@@ -8,26 +8,26 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// stacked are the covariance of the corrected readings of all snapshots together with offsets of variance v, the sensors and the snapshots of its rows, and the covariance of those with entry i of snapshot k.
-func stacked(f *Fit, v float64) (a *mat.SymDense, sensors, snapshots []int) {
+// stacked are the covariance of the corrected readings of all snapshots together with offsets of variance v, and the rows of W and the snapshots of its rows.
+func stacked(f *Fit, v float64) (a *mat.SymDense, rows, snapshots []int) {
 	m, p := f.y.Dims()
 	for k := range p {
-		for mu := range m {
-			if !math.IsNaN(f.y.At(mu, k)) {
-				sensors, snapshots = append(sensors, mu), append(snapshots, k)
+		for row := range m {
+			if !math.IsNaN(f.y.At(row, k)) {
+				rows, snapshots = append(rows, row), append(snapshots, k)
 			}
 		}
 	}
-	a = mat.NewSymDense(len(sensors), nil)
-	for i := range sensors {
+	a = mat.NewSymDense(len(rows), nil)
+	for i := range rows {
 		for j := range i + 1 {
 			sum := 0.0
 			if snapshots[i] == snapshots[j] {
 				for n, gamma := range f.familyOf(snapshots[i]).Gamma {
-					sum += f.w.At(sensors[i], n) * gamma * f.w.At(sensors[j], n)
+					sum += f.w.At(rows[i], n) * gamma * f.w.At(rows[j], n)
 				}
 			}
-			if sensors[i] == sensors[j] {
+			if f.sensorOf(rows[i]) == f.sensorOf(rows[j]) {
 				sum += v
 			}
 			if i == j {
@@ -36,10 +36,10 @@ func stacked(f *Fit, v float64) (a *mat.SymDense, sensors, snapshots []int) {
 			a.SetSym(i, j, sum)
 		}
 	}
-	return a, sensors, snapshots
+	return a, rows, snapshots
 }
 
-// TestOffsetsIntegratedOut compares evidence, signals, offsets and what readings say of one another with those of the covariance of all readings together.
+// TestOffsetsIntegratedOut compares evidence, signals, offsets and what readings say of one another with those of the covariance of all readings together, of sensors of one row each and of three.
 func TestOffsetsIntegratedOut(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	const m, n, p = 12, 9, 4
@@ -48,8 +48,7 @@ func TestOffsetsIntegratedOut(t *testing.T) {
 		a.Apply(func(_, _ int, _ float64) float64 { return rng.NormFloat64() }, a)
 	}
 	y.Set(2, 1, math.NaN())
-	for _, own := range []bool{false, true} {
-		f := New(w, y, own)
+	for _, f := range []*Fit{New(w, y, false), New(w, y, true), NewShared(w, y, 3)} {
 		f.WithOffsets(0.4)
 		f.begun, f.Spread, f.exact = true, 0.3, true
 		for _, a := range f.Families {
@@ -62,14 +61,14 @@ func TestOffsetsIntegratedOut(t *testing.T) {
 			t.Fatal(err)
 		}
 		f.SetFields()
-		a, sensors, snapshots := stacked(f, 0.16)
+		a, rows, snapshots := stacked(f, 0.16)
 		var c mat.Cholesky
 		if !c.Factorize(a) {
 			t.Fatal("not positive definite")
 		}
-		r, g := mat.NewVecDense(len(sensors), nil), mat.NewVecDense(len(sensors), nil)
-		for i, mu := range sensors {
-			r.SetVec(i, f.S[mu]*y.At(mu, snapshots[i]))
+		r, g := mat.NewVecDense(len(rows), nil), mat.NewVecDense(len(rows), nil)
+		for i, row := range rows {
+			r.SetVec(i, f.S[f.sensorOf(row)]*y.At(row, snapshots[i]))
 		}
 		if err := c.SolveVecTo(g, r); err != nil {
 			t.Fatal(err)
@@ -81,7 +80,7 @@ func TestOffsetsIntegratedOut(t *testing.T) {
 		near := func(what string, got, want float64) {
 			t.Helper()
 			if !(math.Abs(got-want) <= 1e-10*(1+math.Abs(want))) {
-				t.Errorf("own %v: %s is %.15g, expected %.15g", own, what, got, want)
+				t.Errorf("%d sensors: %s is %.15g, expected %.15g", len(f.S), what, got, want)
 			}
 		}
 		near("the evidence", f.Evidence, want)
@@ -89,21 +88,21 @@ func TestOffsetsIntegratedOut(t *testing.T) {
 		if err := c.InverseTo(&inverse); err != nil {
 			t.Fatal(err)
 		}
-		b := make([]float64, m)
-		for i, mu := range sensors {
-			near("G", f.G.At(mu, snapshots[i]), g.AtVec(i))
-			near("the diagonal of the inverse", f.Inverse.At(mu, snapshots[i]), inverse.At(i, i))
-			b[mu] += 0.16 * g.AtVec(i)
+		b := make([]float64, len(f.S))
+		for i, row := range rows {
+			near("G", f.G.At(row, snapshots[i]), g.AtVec(i))
+			near("the diagonal of the inverse", f.Inverse.At(row, snapshots[i]), inverse.At(i, i))
+			b[f.sensorOf(row)] += 0.16 * g.AtVec(i)
 		}
 		for mu := range b {
 			near("b", f.Offsets.B[mu], b[mu])
 		}
 		for k := range p {
 			for i, gamma := range f.familyOf(k).Gamma {
-				with := mat.NewVecDense(len(sensors), nil)
-				for j, mu := range sensors {
+				with := mat.NewVecDense(len(rows), nil)
+				for j, row := range rows {
 					if snapshots[j] == k {
-						with.SetVec(j, gamma*w.At(mu, i))
+						with.SetVec(j, gamma*w.At(row, i))
 					}
 				}
 				near("x", f.X.At(i, k), mat.Dot(with, g))
@@ -123,7 +122,7 @@ func TestOffsetsIntegratedOut(t *testing.T) {
 			}
 			const h = 1e-5
 			if slope := (at(h) - at(-h)) / (2 * h); math.Abs(slope) > 1e-6 {
-				t.Errorf("own %v: the slope along s of sensor %d is %g", own, mu, slope)
+				t.Errorf("%d sensors: the slope along s of sensor %d is %g", len(f.S), mu, slope)
 			}
 		}
 	}
@@ -167,7 +166,7 @@ func TestOffsetsHaveUnits(t *testing.T) {
 	learned := func(unit, sd float64) float64 {
 		f, _ := offsetProblem(2, 40, 30, 8, sd)
 		f.y.Scale(unit, f.y)
-		g := newFit(f.w, f.y, false)
+		g := newFit(f.w, f.y, f.each, false)
 		g.WithOffsets(0)
 		g.begun, g.Spread = true, 0.2
 		for step := range 12 {

@@ -15,7 +15,7 @@ import (
 //
 // with |y| no less than the noise.
 type Outliers struct {
-	At       [][2]int  // sensor and snapshot of each
+	At       [][2]int  // row and snapshot of each
 	read     []float64 // what they read
 	evidence float64   // of these readings
 	cost     float64   // what it costs that they are found
@@ -29,7 +29,7 @@ const (
 	medianSquare = 0.4549364
 )
 
-// OutliersSeen are the readings (sensor and snapshot) that seem to be outliers, and whether they are others than those left out. The largest spoil what is predicted of others: they come first, and
+// OutliersSeen are the readings (row and snapshot) that seem to be outliers, and whether they are others than those left out. The largest spoil what is predicted of others: they come first, and
 // what is left is asked again, with those that were left out. Sensors that rather read a level of their own, where there may be such, are none of them. Correlated snapshots are not asked.
 func (f *Fit) OutliersSeen(levels bool) (seen [][2]int, others bool) {
 	if f.summed || f.Correlated != nil {
@@ -46,15 +46,16 @@ func (f *Fit) OutliersSeen(levels bool) (seen [][2]int, others bool) {
 		least = max(least, sureLevel*floats.Max(each))
 	}
 	for mu, each := range worth {
-		for k, w := range each {
-			out := f.isOutlier(mu, k)
+		for j, w := range each {
+			row, k := f.place(mu, j)
+			out := f.isOutlier(row, k)
 			switch {
 			case w == 0 && out: // it stays
-				seen = append(seen, [2]int{mu, k})
+				seen = append(seen, [2]int{row, k})
 			case w > 0 && out: // it is taken back
 				others = true
 			case w > least && floats.Sum(each) > ofLevels[mu]:
-				seen, others = append(seen, [2]int{mu, k}), true
+				seen, others = append(seen, [2]int{row, k}), true
 			}
 		}
 	}
@@ -71,7 +72,7 @@ func (f *Fit) fewInEach(outliers [][2]int) bool {
 	return floats.Max(lost) <= mostOutliers*float64(m)
 }
 
-// worthOfOutliers is by how much the logarithm of the likelihood of a sensor's readings rises where each is left out, or taken back (M×P), and where the sensor reads a level of its own (M), if there may be such.
+// worthOfOutliers is by how much the logarithm of the likelihood of a sensor's readings rises where each is left out, or taken back, and where the sensor reads a level of its own, if there may be such.
 func (f *Fit) worthOfOutliers(levels bool) (worth [][]float64, ofLevels []float64) {
 	wider, oddest := f.widerSnapshots(), f.oddestEntries()
 	for mu := range f.S {
@@ -86,8 +87,8 @@ func (f *Fit) worthOfOutliers(levels bool) (worth [][]float64, ofLevels []float6
 }
 
 // isOutlier reports whether a reading is left out as one.
-func (f *Fit) isOutlier(mu, k int) bool {
-	return f.Outliers != nil && slices.Contains(f.Outliers.At, [2]int{mu, k})
+func (f *Fit) isOutlier(row, k int) bool {
+	return f.Outliers != nil && slices.Contains(f.Outliers.At, [2]int{row, k})
 }
 
 // widerSnapshots is how many times as large residuals of each snapshot are as they should be, in squares, by their median: those of one that is brighter than others are larger in all readings.
@@ -139,18 +140,18 @@ func (f *Fit) oddestEntries() []float64 {
 }
 
 // withLeftOut are the readings of a sensor, and what is predicted of them, with those that are left out. Of these the variance is that of independent entries.
-func (f *Fit) withLeftOut(mu int, wider []float64) []foreseen {
+func (f *Fit) withLeftOut(mu int, wider []float64) []foreseenReading {
 	list := f.foreseenOf(mu, wider)
 	if f.Outliers == nil {
 		return list
 	}
 	for j, at := range f.Outliers.At {
-		if at[0] != mu {
+		row, k := at[0], at[1]
+		if f.sensorOf(row) != mu {
 			continue
 		}
-		k := at[1]
-		own := foreseen{y: f.Outliers.read[j], variance: f.noiseOf(mu), out: true}
-		for i, v := range f.w.Row(mu) {
+		own := foreseenReading{y: f.Outliers.read[j], variance: f.noiseOf(mu), out: true}
+		for i, v := range f.w.Row(row) {
 			own.mean += v * f.X.At(i, k)
 			own.variance += v * v * f.C.At(i, k)
 		}
@@ -158,14 +159,14 @@ func (f *Fit) withLeftOut(mu int, wider []float64) []foreseen {
 			own.mean += f.Offsets.B[mu]
 		}
 		own.variance *= wider[k]
-		list[k] = own
+		list[(row-mu*f.each)*len(wider)+k] = own
 	}
 	return list
 }
 
 // inTurn is by how much the logarithm of the likelihood of a sensor's readings rises where each is left out, or taken back; 0 where it stays. They are asked in turn, the one of largest worth first, since one that is wrong spoils the gain, and
 // with it what all others are expected to be.
-func (f *Fit) inTurn(list []foreseen, oddest []float64) []float64 {
+func (f *Fit) inTurn(list []foreseenReading, oddest []float64) []float64 {
 	worth := make([]float64, len(list))
 	present, left := 0, 0
 	for _, r := range list {
@@ -177,7 +178,7 @@ func (f *Fit) inTurn(list []foreseen, oddest []float64) []float64 {
 		}
 	}
 	for range list {
-		all, best, most := f.evidenceOfGain(list), -1, float64(worthReadmitting)
+		all, best, most := f.ofReadings(list).integrated(), -1, float64(worthReadmitting)
 		for k := range list {
 			r := &list[k]
 			if r.variance == 0 || worth[k] > 0 || !r.out && 2*(left+1) >= present {
@@ -188,8 +189,8 @@ func (f *Fit) inTurn(list []foreseen, oddest []float64) []float64 {
 				own = -own
 			}
 			r.out = !r.out
-			rise := f.evidenceOfGain(list) + own - all
-			if r.out = !r.out; rise > most && (r.out || rise > oddest[k]) {
+			rise := f.ofReadings(list).integrated() + own - all
+			if r.out = !r.out; rise > most && (r.out || rise > oddest[k%len(oddest)]) {
 				best, most = k, rise
 			}
 		}
@@ -213,7 +214,7 @@ func (f *Fit) LeavingOut(outliers [][2]int) *Fit {
 	return fit
 }
 
-// WithoutReadings is a fit of the same readings but these (sensor and snapshot of each) from the start; nil where a snapshot would lose a good part of its own.
+// WithoutReadings is a fit of the same readings but these (row and snapshot of each) from the start; nil where a snapshot would lose a good part of its own.
 func (f *Fit) WithoutReadings(outliers [][2]int) *Fit {
 	if !f.fewInEach(outliers) {
 		return nil

@@ -13,7 +13,7 @@ import (
 )
 
 // Integrate makes X and C the posterior means and variances of the signals with the gains and the variances Γ integrated out. Gains
-// have the given variances (M) about S, to first order. Γ_i is integrated out given all others. An entry whose Γ went to zero would otherwise be known to be zero exactly. The readings say of entry i of all snapshots
+// have the given variances about S, to first order. Γ_i is integrated out given all others. An entry whose Γ went to zero would otherwise be known to be zero exactly. The readings say of entry i of all snapshots
 // N(x_ik; λ_k, σ). With a density 1/(Γ+σ) of Γ, u = σ/(Γ+σ) has a gamma distribution on (0, 1),
 //
 //	p(u) ∝ u^(P/2-1) exp(-u Σ_k λ_k²/2σ),   x̂_k = (1 - E u) λ_k,   C_k = (1 - E u) σ + Var(u) λ_k².
@@ -153,18 +153,17 @@ func (f *Fit) beginAt(from *Fit, first, each int) {
 func (f *Fit) Halves(ctx context.Context) (ratio float64, err error) {
 	_, p := f.read.Dims()
 	switch {
-	case p < LeastForHalves && (f.Sparse != nil || f.Sizes != nil):
+	case p < LeastForHalves && (f.Sparse != nil || f.Sizes != nil || f.Mixture != nil):
 		return f.redrawn(ctx)
 	case p < LeastForHalves:
 		return math.NaN(), nil
 	}
-	m := len(f.S)
 	var gains [2][]float64
 	for half := range gains {
-		y := mat.NewDense(m, (p+1-half)/2, nil)
+		y := mat.NewDense(f.w.Rows, (p+1-half)/2, nil)
 		for k := half; k < p; k += 2 {
-			for mu := range m {
-				y.Set(mu, k/2, f.read.At(mu, k))
+			for row := range f.w.Rows {
+				y.Set(row, k/2, f.read.At(row, k))
 			}
 		}
 		fit, err := f.again(ctx, y)
@@ -179,7 +178,7 @@ func (f *Fit) Halves(ctx context.Context) (ratio float64, err error) {
 		return math.NaN(), err
 	}
 	square, scale := 0.0, floats.Sum(f.S)
-	for mu := range m {
+	for mu := range f.S {
 		scatter := 0.5 * scale * (gains[0][mu] - gains[1][mu])
 		bias := f.S[mu] - 0.5*scale*(gains[0][mu]+gains[1][mu])
 		square += scatter*scatter + bias*bias
@@ -261,12 +260,13 @@ func (f *Fit) redrawn(ctx context.Context) (ratio float64, err error) {
 	for draw := range uint64(redraws) {
 		random := rand.New(rand.NewPCG(draw, 0))
 		y := mat.NewDense(m, p, nil)
-		y.Apply(func(mu, k int, read float64) float64 {
+		y.Apply(func(row, k int, read float64) float64 {
+			mu := f.sensorOf(row)
 			noise := math.Sqrt(f.noiseOf(mu)) * random.NormFloat64()
 			if math.IsNaN(read) {
 				return read
 			}
-			return (expected.At(mu, k) + noise) / f.S[mu]
+			return (expected.At(row, k) + noise) / f.S[mu]
 		}, f.read)
 		fit, err := f.again(ctx, y)
 		if err != nil {
@@ -284,13 +284,13 @@ func (f *Fit) redrawn(ctx context.Context) (ratio float64, err error) {
 func (f *Fit) expected() *mat.Dense {
 	m, p := f.read.Dims()
 	z := mat.NewDense(m, p, nil)
-	z.Apply(func(mu, k int, _ float64) (sum float64) {
+	z.Apply(func(row, k int, _ float64) (sum float64) {
 		for i := range f.Entries() {
 			x, _, _, _ := f.Entry(i, k)
-			sum += f.w.At(mu, i) * x
+			sum += f.w.At(row, i) * x
 		}
 		if f.offset() {
-			sum += f.Offsets.B[mu]
+			sum += f.Offsets.B[f.sensorOf(row)]
 		}
 		return sum
 	}, z)

@@ -13,6 +13,9 @@ import (
 // Shifted is a fit that begins at the sites and gains of f, a sparse one, moved by the likeliest shift of each entry; nil where none is likelier than no shift by more than choosing
 // it costs, of one for each entry and snapshot. It has the structure of another fit, and may take so many steps.
 func (f *Fit) Shifted(like *Fit, most int) *Fit {
+	if f.each > 1 { // rows of a sensor would shift apart
+		return nil
+	}
 	n, p := f.X.Dims()
 	m, shifts := f.newMoments(), make([]float64, n)
 	for i := range n {

@@ -63,7 +63,7 @@ func (f *Fit) Sized(places bool) *Fit {
 	if len(of) == 0 {
 		return nil
 	}
-	next := newFit(f.w, f.read, false)
+	next := newFit(f.w, f.read, f.each, false)
 	next.beginAt(f, 0, 1)
 	next.inherit(f)
 	next.Sizes = &Sizes{Variance: firstSizes, Places: places, of: of, line: make([]float64, n), determined: make([]float64, n), moved: make([]float64, n)}

@@ -196,7 +196,7 @@ func (f *Fit) Whiten(ctx context.Context) (gains []float64, signals *mat.Dense, 
 		copy(f.S, s)
 		return nil, nil, f.Solve()
 	}
-	for step := heldFor + 2; f.Sparse == nil && step < heldFor+partSteps; step++ {
+	for step := f.holds() + 2; f.Sparse == nil && step < f.holds()+partSteps; step++ {
 		risen, err := f.Step(step)
 		if err == nil {
 			err = ctx.Err()

@@ -78,7 +78,7 @@ func (f *Fit) Sparsely(scaled bool, gains []float64, most int) *Fit {
 	if f.summed { // the prior has a mean
 		w, common = f.w.Part(0, f.w.Rows, 0, f.w.Columns-1), -1
 	}
-	next := newFit(w, f.read, true)
+	next := newFit(w, f.read, f.each, true)
 	next.GivenNoise, next.Spread, next.begun = f.GivenNoise, f.Spread, true
 	next.common = common
 	next.inherit(f)
@@ -92,7 +92,7 @@ func (f *Fit) Sparsely(scaled bool, gains []float64, most int) *Fit {
 		next.beginFlat(f)
 	}
 	n, p := next.X.Dims()
-	s := &Sparse{most: min(most, mostSites), common: f.common >= 0, seen: mat.NewDense(len(f.S), p, nil)}
+	s := &Sparse{most: min(most, mostSites), common: f.common >= 0, seen: mat.NewDense(f.w.Rows, p, nil)}
 	for _, ofEntries := range []**mat.Dense{&s.location, &s.lambda, &s.cavity, &s.pull, &s.reach, &s.taken} {
 		*ofEntries = mat.NewDense(n, p, nil)
 	}
@@ -189,10 +189,9 @@ func (f *Fit) beginAs(from *Fit) {
 	}
 	f.Noise = from.Noise
 	if variances, err := from.Variances(); err == nil {
-		_, p := f.y.Dims()
 		for mu, v := range variances {
-			for k := range p {
-				if y := f.y.At(mu, k); !math.IsNaN(y) {
+			for _, y := range f.rowsOf(f.y, mu) {
+				if !math.IsNaN(y) {
 					f.Noise += v * y * y / floats.Sum(f.readings)
 				}
 			}
@@ -266,13 +265,13 @@ func (f *Fit) addLocation(a *Family, at *pattern) {
 		for j, entry := range a.active {
 			location[j] = f.Sparse.location.At(entry, k)
 		}
-		for i, mu := range at.rows {
+		for i, row := range at.rows {
 			seen[i] = floats.Dot(at.w.Row(i), location)
-			f.Sparse.seen.Set(mu, k, seen[i])
+			f.Sparse.seen.Set(row, k, seen[i])
 		}
-		for i, mu := range at.rows {
+		for i, mu := range at.sensors {
 			g := floats.Dot(at.inverse.Row(i), seen)
-			f.linear[mu] += f.y.At(mu, k) * g
+			f.linear[mu] += f.y.At(at.rows[i], k) * g
 			if f.offset() {
 				f.Offsets.pulled[mu] += g
 			}
@@ -346,14 +345,14 @@ func (f *Fit) integrateGains() error {
 // fixed mean of all s: H⁻¹ - uuᵀ/Σu with u = H⁻¹1.
 func (f *Fit) integrateGainsOf(k int, at *pattern, u []float64, total float64) (spent float64) {
 	a := f.Families[k]
-	moved, done := dense.Scratch(f.w.Rows, len(at.rows)) // F, then L⁻¹F, with H = LLᵀ
+	moved, done := dense.Scratch(len(f.S), len(at.rows)) // F, then L⁻¹F, with H = LLᵀ
 	defer done()
 	f.follow(moved, at, k)
 	along := rowsTimes(u, moved)
 	dense.SolveLower(f.curved, moved, 1)
 	alongEntries, squares, own := rowsTimes(along, at.w), squaresOfProduct(moved, at.w), columnSquares(moved)
 	for i, v := range along {
-		spent += f.ratioOf(at.rows[i]) * max(0, own[i]-v*v/total)
+		spent += f.ratioOf(at.sensors[i]) * max(0, own[i]-v*v/total)
 	}
 	for j, i := range a.active {
 		if at.reach[j] > 0 {
@@ -364,14 +363,14 @@ func (f *Fit) integrateGainsOf(k int, at *pattern, u []float64, total float64) (
 	return spent
 }
 
-// follow sets to (M×rows) to F = diag(y)A⁻¹ - (db/ds)ᵀA⁻¹ of a snapshot: what A⁻¹-weighted corrected readings become as gains change.
+// follow sets to (sensors×rows) to F = diag(y)A⁻¹ - (db/ds)ᵀA⁻¹ of a snapshot: what A⁻¹-weighted corrected readings become as gains change.
 func (f *Fit) follow(to dense.Matrix, at *pattern, k int) {
 	clear(to.Data)
-	for i, mu := range at.rows {
-		floats.AddScaled(to.Row(mu), f.y.At(mu, k), at.inverse.Row(i))
+	for i, mu := range at.sensors {
+		floats.AddScaled(to.Row(mu), f.y.At(at.rows[i], k), at.inverse.Row(i))
 	}
 	if f.offset() {
-		dense.AddProduct(to, -f.offsetIn(k), f.Offsets.movedBy(at.rows), at.inverse, dense.All, 1)
+		dense.AddProduct(to, -f.offsetIn(k), f.Offsets.movedBy(at), at.inverse, dense.All, 1)
 	}
 }
 

@@ -28,7 +28,7 @@ func (f *Fit) Scanned(above bool) *Fit {
 		return nil
 	}
 	_, p := f.read.Dims()
-	next := newFit(f.w, f.read, true)
+	next := newFit(f.w, f.read, f.each, true)
 	next.beginAt(f, 0, 1)
 	next.inherit(f)
 	next.common = -1

@@ -16,10 +16,10 @@ import (
 //
 // where c is the part of the traces that gains leave: at the best Δ these slopes have no sum. While signals are unknown, what is wrong with them is taken for noise of single sensors. So a fit begins with equal noise.
 type Unequal struct {
-	Logs     []float64 // M, l
+	Logs     []float64 // l of each sensor
 	Variance float64   // v
 
-	known []float64 // M, d
+	known []float64 // d of each
 	fixed bool      // l are those of another fit
 	cost  float64   // of l in the evidence of that
 	given float64   // Δ, where l are given
@@ -52,7 +52,7 @@ func (f *Fit) Unequally(like *Fit) (*Fit, error) {
 	return next, next.Solve()
 }
 
-// WithNoises gives sensors noise of variances that are known (M), in units in which the mean of s is one. What they have in common is learned until [Fit.BeginGivenNoise]: while signals are unknown, noise stands for them.
+// WithNoises gives sensors noise of variances that are known, in units in which the mean of s is one. What they have in common is learned until [Fit.BeginGivenNoise]: while signals are unknown, noise stands for them.
 func (f *Fit) WithNoises(variances []float64) {
 	f.Unequal = &Unequal{fixed: true}
 	for _, v := range variances {
@@ -104,16 +104,16 @@ func (n noiseSeen) score() float64 {
 	return (floats.Dot(n.slopes, n.slopes) - floats.Sum(n.known)) / math.Sqrt(2*floats.Dot(n.known, n.known))
 }
 
-// noiseSeen is what readings say of l (M each): the slopes of the evidence, d, and how many readings have noise of the sensor, which is twice the second part of the slope.
+// noiseSeen is what readings say of l of each sensor: the slopes of the evidence, d, and how many readings have noise of the sensor, which is twice the second part of the slope.
 type noiseSeen struct {
 	slopes, known, counts []float64
 	common                size // the same of what all l have in common
 }
 
 func (f *Fit) noiseSeen() noiseSeen {
-	m, p := f.G.Dims()
-	return seenOfNoise(m, p, func(mu, k int) (noise, g, inverse float64) {
-		return f.noiseOf(mu), f.G.At(mu, k), f.Inverse.At(mu, k)
+	_, p := f.G.Dims()
+	return seenOfNoise(len(f.S), f.each*p, func(mu, j int) (noise, g, inverse float64) {
+		return f.noiseOf(mu), f.rowsOf(f.G, mu)[j], f.rowsOf(f.Inverse, mu)[j]
 	})
 }
 
@@ -229,7 +229,7 @@ func (f *Fit) ratioOf(mu int) float64 {
 // noiseOf is Δ_µ.
 func (f *Fit) noiseOf(mu int) float64 { return f.Noise * f.ratioOf(mu) }
 
-// NoiseVariances are those of the sensors (M).
+// NoiseVariances are those of the sensors.
 func (f *Fit) NoiseVariances() []float64 {
 	noise := make([]float64, len(f.S))
 	for mu := range noise {
@@ -241,7 +241,7 @@ func (f *Fit) NoiseVariances() []float64 {
 // noisesOf are those of the rows of a pattern.
 func (f *Fit) noisesOf(at *pattern) []float64 {
 	noise := make([]float64, len(at.rows))
-	for i, mu := range at.rows {
+	for i, mu := range at.sensors {
 		noise[i] = f.noiseOf(mu)
 	}
 	return noise
@@ -253,7 +253,7 @@ func (f *Fit) byNoise(at *pattern, a dense.Matrix) dense.Matrix {
 		return a
 	}
 	scaled := dense.New(a.Rows, a.Columns)
-	for i, mu := range at.rows {
+	for i, mu := range at.sensors {
 		floats.AddScaled(scaled.Row(i), math.Sqrt(f.ratioOf(mu)), a.Row(i))
 	}
 	return scaled
