@@ -100,5 +100,5 @@ func (r *Run) warnFits() *Warning {
 	if len(signals) == 0 || !r.Converged {
 		return nil
 	}
-	return &Warning{Code: FitsDisagree, Signals: signals, Message: fmt.Sprintf("fits with two sparse priors find different entries in %d of %d signals, by more than their error bars: a few columns of W are nearly dependent, and the readings do not determine which of their entries are zero; the difference was added to the variances", len(signals), r.signals())}
+	return &Warning{Code: FitsDisagree, Signals: signals, Message: fmt.Sprintf("fits with two priors find different entries in %d of %d signals, by more than their error bars: a few columns of W are nearly dependent, and the readings do not determine which of their entries are zero; the difference was added to the variances", len(signals), r.signals())}
 }

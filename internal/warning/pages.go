@@ -97,8 +97,8 @@ var pages = []Page{
 	},
 	{
 		"fits-disagree", Doubt,
-		"Fits with two sparse priors, or message passing from two starts, end with other signals.",
-		"A few columns of W together nearly vanish, as those of a fine checkerboard do behind rays, and the readings do not determine which of their entries are zero. Each fit finds one answer and states its errors as if there was no other. What the fits are apart was added to the variances of these signals, and of s. Two starts that differ have exit code 3.",
+		"Fits with two priors, or from two starts, end with other signals.",
+		"A few columns of W together nearly vanish, as those of a fine checkerboard do behind rays, and the readings do not determine which of their entries are zero. Each fit finds one answer and states its errors as if there was no other. What the fits are apart was added to the variances of these signals, and of s.",
 		"where `x_var`, which has it, is small enough.",
 		[]string{"More snapshots, or less noise.", "Rays or masks that see the fine structure: W without small singular values.", "A coarser basis, which the readings determine."},
 	},
