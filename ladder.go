@@ -582,7 +582,7 @@ func (t *tries) otherAlgorithm(first *try) *try {
 	return &try{name: fmt.Sprintf("%v, all sensors and readings taken for good", opt.Algorithm), problem: p, opt: opt}
 }
 
-// integrable reports whether signals may be integrated out without being asked for. That has no place for a range of s or a noise variance that were given, and
+// integrable reports whether signals may be integrated out without being asked for. That has no place for a range of s, unless gains are known, or a noise variance that were given, and
 // nothing of gains that belong together; it has one for what is known of each sensor, and for a normal distribution of s.
 func integrable(first *try) bool {
 	one, all := stepWork(first)
@@ -599,7 +599,7 @@ func integrable(first *try) bool {
 	}
 	_, together := channel.SmoothOf(channel.CalibrationOf(first.problem.Channel))
 	_, own := channel.DetectorOf(first.problem.Channel)
-	known := first.opt.Learn.Range || channel.Stated(channel.CalibrationOf(first.problem.Channel))
+	known := first.opt.Learn.Range || channel.Stated(channel.CalibrationOf(first.problem.Channel)) || first.gainsKnown()
 	return gains && known && !together && !own && len(first.opt.SensorDerivatives) == 0 && first.opt.MatrixError == 0 && !first.opt.Learn.MatrixError && first.noiseIntegrable() && one <= mostIntegrated
 }
 

@@ -535,7 +535,8 @@ func TestImagesOfTomographs(t *testing.T) {
 		seed    uint64
 		broken  []int
 		offsets bool
-	}{{"all in order", 11, nil, false}, {"two are dead", 4, dead, false}, {"offsets", 2, nil, true}} {
+		known   bool // gains are
+	}{{"all in order", 11, nil, false, false}, {"two are dead", 4, dead, false, false}, {"offsets", 2, nil, true, false}, {"offsets of gains that are known", 2, nil, true, true}} {
 		w, y, ids, truth := tomograph(t, c.seed)
 		rng := rand.New(rand.NewPCG(c.seed, 42))
 		offsets := make([]float64, len(truth.S))
@@ -543,6 +544,9 @@ func TestImagesOfTomographs(t *testing.T) {
 			offsets[d] = 0.2 * rng.NormFloat64()
 		}
 		y.Apply(func(row, _ int, v float64) float64 {
+			if c.known {
+				v *= truth.S[ids[row]]
+			}
 			switch {
 			case slices.Contains(c.broken, ids[row]):
 				return 0.01 * rng.NormFloat64()
@@ -557,7 +561,11 @@ func TestImagesOfTomographs(t *testing.T) {
 		}
 		signal.Learn = prior.Density | prior.SignalMean | prior.SignalVar
 		var working channel.Channel = gain
-		learn := calamp.Learn{Noise: true, Range: true}
+		learn := calamp.Learn{Noise: true, Range: !c.known}
+		if c.known {
+			gain.Prior = channel.Uniform(1-1e-6, 1+1e-6)
+			truth.S = slices.Repeat([]float64{1}, len(truth.S))
+		}
 		if c.offsets {
 			working = channel.Offset{Prior: channel.OffsetPrior{Gain: gain.Prior, SD: calamp.GuessOffset(y, ids)}, NoiseVar: gain.NoiseVar}
 			learn.Offset = true
@@ -569,6 +577,9 @@ func TestImagesOfTomographs(t *testing.T) {
 		var broken []int
 		for _, b := range res.BrokenSensors {
 			broken = append(broken, b.Sensor)
+		}
+		if find(res, calamp.ToldContradicted) != nil {
+			t.Errorf("%s: %v", c.name, res.Warnings)
 		}
 		if off := res.Score(truth).XOneMinusNCC; res.Status != calamp.Converged || !(off < 2e-4) || !slices.Equal(broken, c.broken) {
 			t.Errorf("%s: %v, 1 - ncc %.2g, left out %v", c.name, res.Status, off, broken)

@@ -117,6 +117,16 @@ func Stated(c Calibration) bool {
 	return ok && (known.Gains().Precision > 0 || known.Gains().Each != nil)
 }
 
+// GainsKnown reports whether bounds say what s is, to a thousandth.
+func GainsKnown(c Calibration) bool {
+	known, ok := c.(Bounded)
+	if !ok {
+		return false
+	}
+	lo, hi := known.Range()
+	return hi <= 1.001*lo
+}
+
 // UnitsOf are the s that each of m sensors is expected to have beforehand: what is known of it by itself, or the [Middle] of all.
 func UnitsOf(c Calibration, m int) []float64 {
 	units, middle := make([]float64, m), Middle(c)

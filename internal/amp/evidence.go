@@ -44,6 +44,7 @@ type gaussian struct {
 	known         *evidence.Unequal     // the same as fits have it
 	factorLearned bool                  // the factor that these have in common is learned
 	misfit        *evidence.NoiseMisfit // what readings say of these; nil where it was not asked
+	gainsKnown    bool                  // s is, to a thousandth
 	ownNoise      bool                  // that of each sensor is to be learned
 	offsetSD      float64               // the same of offsets
 	score         float64               // by how many standard deviations the evidence rises with offsets, where the model has none
@@ -65,7 +66,7 @@ type gaussian struct {
 	unsmooth      apart                 // what white gains and those of which a part is smooth differ by, where either may be right
 	middle        float64               // of s: the mean at which signals and gains are reported
 	units         []float64             // of every s, in which gains are about one: middle, or what is known of the sensor by itself
-	stated        bool                  // the distribution of s was given, or what is known of each
+	stated        bool                  // the distribution of s was given, or what is known of each, or s itself
 }
 
 // apart is the squares of what gains (M) and signals (N×P) of two fits differ by, at a mean gain of one; nil where there is none.
@@ -149,6 +150,9 @@ func (b *planner) insteadOf(line string) string {
 func newGaussian(s *State, w operator.Matrix, b *planner) *gaussian {
 	g := &gaussian{State: s, matrix: w, middle: channel.Middle(s.calibration), stated: !b.LearnCalibration && channel.Stated(s.calibration)}
 	g.units = channel.UnitsOf(s.calibration, s.M)
+	if g.gainsKnown = !b.LearnCalibration && channel.GainsKnown(s.calibration); g.gainsKnown {
+		g.stated = true
+	}
 	if !b.LearnNoise && b.Noise == nil {
 		g.noise = channel.NoiseOf(s.model.Channel)
 	}
@@ -188,6 +192,9 @@ func (g *gaussian) prepare(ctx context.Context) error {
 	}
 	fit := evidence.NewShared(w, mat.NewDense(g.Rows(), g.P, y), g.Each/g.P)
 	fit.GivenNoise = g.noise / (g.middle * g.middle)
+	if g.gainsKnown {
+		fit.GainsKnown, fit.Smooth = true, nil
+	}
 	if g.ofEach != nil {
 		fit.WithNoises(g.inUnits(g.ofEach))
 	}

@@ -25,6 +25,9 @@ const (
 
 // Common is a fit of the same readings that begins at the gains which the common mode of all snapshots tells; nil where it tells none.
 func (f *Fit) Common() *Fit {
+	if f.GainsKnown {
+		return nil
+	}
 	u := f.leading()
 	column, gains := f.commonColumn(u)
 	if gains == nil {

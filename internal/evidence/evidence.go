@@ -33,6 +33,9 @@ type Fit struct {
 	GivenNoise float64
 	Families   []*Family
 
+	// GainsKnown is that gains are one, to knownSpread.
+	GainsKnown bool
+
 	// Mixture is the prior from which the variances come; nil where they are free.
 	Mixture *Mixture
 

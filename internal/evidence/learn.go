@@ -19,6 +19,7 @@ const (
 	// FirstSpread is the standard deviation of gains about one before any are known, and leastSpread and mostSpread bound what
 	// is learned of it: with less the prior would hold gains at one for ever, and gains are positive.
 	FirstSpread             = 0.3
+	knownSpread             = 1e-5 // of gains that are known: more is not seen in readings, and less is rounding
 	leastSpread, mostSpread = 1e-3, 1
 
 	// The spread of gains, and their mean, are looked at every few steps. In those between the evidence says exactly what a step was worth.
@@ -121,7 +122,7 @@ func (f *Fit) Ended(step int, risen float64) bool {
 
 // holds is how many steps gains are held at one. Sensors of several rows need none of it, and what gains are wrong by would be in the signals for good: of 48 tomographic images one was 30 % off, with half of the right noise and exit code 0.
 func (f *Fit) holds() int {
-	if f.each > 1 {
+	if f.each > 1 || f.GainsKnown {
 		return 1
 	}
 	return heldFor
@@ -135,7 +136,7 @@ func (f *Fit) Step(step int) (risen float64, err error) {
 		f.held = !f.begun
 		return math.Inf(1), f.Solve()
 	case f.held && step > f.holds():
-		f.held, f.Spread = false, FirstSpread
+		f.held, f.Spread = false, f.firstSpread()
 		return math.Inf(1), f.Solve() // gains are free from now on
 	}
 	if f.Sparse != nil {
@@ -457,11 +458,22 @@ func (f *Fit) power() float64 {
 // learnSpread takes an EM step of the standard deviation of gains about one, and of its smooth part, after a step along the common scale, along which the evidence
 // changes by the prior of gains alone: it is largest where 1ᵀK⁻¹s = sᵀK⁻¹s. It returns by how much both changed it.
 func (f *Fit) learnSpread() (risen float64) {
+	if f.GainsKnown {
+		return 0
+	}
 	before := f.priorOfGains(f.S)
 	pull := f.tight(f.S)
 	f.Rescale(floats.Sum(pull) / floats.Dot(pull, f.S))
 	f.setSpread()
 	return f.priorOfGains(f.S) - before
+}
+
+// firstSpread is that of gains before any are known.
+func (f *Fit) firstSpread() float64 {
+	if f.GainsKnown {
+		return knownSpread
+	}
+	return FirstSpread
 }
 
 // setSpread makes the spread of gains, and its smooth part, those of their posterior.

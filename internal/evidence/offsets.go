@@ -51,6 +51,7 @@ func newOffsets(m int, sd float64, given bool) *Offsets {
 
 // inherit gives a fit the offsets of another one of the same sensors to begin with, and the sensors that this one has not, or that see an entry alone.
 func (f *Fit) inherit(from *Fit) {
+	f.GainsKnown = from.GainsKnown
 	f.Levels, f.Outliers, f.Alone, f.Smooth, f.Unequal = from.Levels, from.Outliers, from.Alone, from.Smooth, from.Unequal.asFound()
 	if o := from.Offsets; o != nil {
 		f.Offsets = newOffsets(len(f.S), o.SD, o.Given)

@@ -83,7 +83,7 @@ func (f *Fit) Sparsely(scaled bool, gains []float64, most int) *Fit {
 	next.common = common
 	next.inherit(f)
 	if next.Spread == 0 {
-		next.Spread = FirstSpread
+		next.Spread = f.firstSpread()
 	}
 	copy(next.S, gains)
 	if f.HasColumnInCommon() {

@@ -19,7 +19,7 @@ type ofGain struct{ n, a, b, c, log float64 }
 func (f *Fit) beforeRead() ofGain {
 	spread := f.Spread
 	if spread == 0 {
-		spread = FirstSpread
+		spread = f.firstSpread()
 	}
 	tight := 1 / (spread * spread)
 	return ofGain{a: tight, b: tight, c: tight, log: -math.Log(spread)}
