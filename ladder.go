@@ -304,7 +304,7 @@ func (t *tries) together(first *try) error {
 	return nil
 }
 
-// mayBeWrong reports whether an answer by message passing is not to be trusted by itself, or leaves out sensors or readings behind a W that is unlike the one it is exact for: then it may be wrong in these, and in the others. Of the field problems
+// mayBeWrong reports whether an answer by message passing is not to be trusted by itself, or makes up for gains of sensors of several rows by signals, or leaves out sensors or readings behind a W that is unlike the one it is exact for: then it may be wrong in these, and in the others. Of the field problems
 // a coded aperture with offsets had lost two sensors and three readings, and was off by 4.5 times what is possible; behind a ring blur with spikes gains were off by .12, with a quarter within their intervals.
 func (t *try) mayBeWrong() bool {
 	if channel.ColumnsOf(t.problem.Channel) > 1 {

@@ -23,50 +23,70 @@ import (
 type gaussian struct {
 	*State
 	Idle
-	ctx           context.Context // of the latest run
-	matrix        operator.Matrix
-	fit           *evidence.Fit
-	best          *evidence.Fit         // the likeliest of those that have ended
-	first         *evidence.Fit         // the first of all
-	free          *evidence.Fit         // the likeliest with free variances
-	placed        *evidence.Fit         // that with a law of places begun at it; nil where there is none
-	resembling    bool                  // whether snapshots resemble each other
-	gaussian      *evidence.Fit         // the likeliest of Gaussian signals
-	common        *evidence.Fit         // that with a column of W in common, where there is one
-	mixed         *evidence.Fit         // that with a mixture of entries of each snapshot, where it was tried
-	drawn         *evidence.Fit         // that with a mixture that is the same for all entries, where it was tried
-	flat          *evidence.Fit         // that with a sparse prior of entries as they are, where it converged
-	tried         int                   // how many of fits have been, or were not possible
-	steps         int                   // of the present fit
-	done          bool                  // nothing is left to do
-	noise         float64               // as it was given; 0 where it is learned
-	ofEach        []float64             // that of each sensor (M), as it was given; nil where all have the same
-	known         *evidence.Unequal     // the same as fits have it
-	factorLearned bool                  // the factor that these have in common is learned
-	misfit        *evidence.NoiseMisfit // what readings say of these; nil where it was not asked
-	gainsKnown    bool                  // s is, to a thousandth
-	ownNoise      bool                  // that of each sensor is to be learned
-	offsetSD      float64               // the same of offsets
-	score         float64               // by how many standard deviations the evidence rises with offsets, where the model has none
-	looks         bool                  // whether single readings may be left out
-	looked        bool                  // and all have been asked, or none may
-	left          [][2]int              // those that message passing had left out, until they are asked
-	before        *evidence.Fit         // the likeliest one, while all are tried once more; nil where they are not
-	stuck         bool                  // whether sensors that read a level of their own were asked of the likeliest fit
-	unequal       question              // whether noise that differs from sensor to sensor was asked
-	even          *evidence.Fit         // the likeliest fit before it was
-	evenEvidence  float64               // and its evidence
-	asRead        []float64             // M×P, the readings with those that were left out; nil where none were
-	asks          bool                  // whether that ends it
-	cut           bool                  // it has
-	work          float64               // multiplications of a step that takes them for each snapshot
-	sites         int                   // how many steps sparse priors may still take; 0 where they are not tried
-	widened       float64               // the factor of all variances, from halves of the snapshots, or readings drawn anew; 0 where they were not asked
-	doubtful      []int                 // signals of which another fit has others
-	unsmooth      apart                 // what white gains and those of which a part is smooth differ by, where either may be right
-	middle        float64               // of s: the mean at which signals and gains are reported
-	units         []float64             // of every s, in which gains are about one: middle, or what is known of the sensor by itself
-	stated        bool                  // the distribution of s was given, or what is known of each, or s itself
+	stated
+	round
+	questions
+	found
+	ctx    context.Context // of the latest run
+	matrix operator.Matrix
+	looks  bool    // whether single readings may be left out
+	asks   bool    // whether offsets that are surely there end it
+	work   float64 // multiplications of a step that takes them for each snapshot
+	sites  int     // how many steps sparse priors may still take; 0 where they are not tried
+}
+
+// stated is what was given.
+type stated struct {
+	noise         float64           // variance; 0 where it is learned
+	ofEach        []float64         // that of each sensor (M); nil where all have the same
+	givenNoises   *evidence.Unequal // the same as fits have it
+	factorLearned bool              // the factor that these have in common is learned
+	ownNoise      bool              // that of each sensor is to be learned
+	gainsKnown    bool              // s is, to a thousandth
+	offsetSD      float64           // of offsets; 0 where it is learned
+	middle        float64           // of s: the mean at which signals and gains are reported
+	units         []float64         // of every s, in which gains are about one: middle, or what is known of the sensor by itself
+	ofGains       bool              // the distribution of s was given, or what is known of each, or s itself
+}
+
+// round is the fits of the same readings, one after the other.
+type round struct {
+	fit        *evidence.Fit // the present one
+	best       *evidence.Fit // the likeliest of those that have ended
+	first      *evidence.Fit // the first of all
+	free       *evidence.Fit // the likeliest with free variances
+	placed     *evidence.Fit // that with a law of places begun at it; nil where there is none
+	resembling bool          // whether snapshots resemble each other
+	gaussian   *evidence.Fit // the likeliest of Gaussian signals
+	common     *evidence.Fit // that with a column of W in common, where there is one
+	mixed      *evidence.Fit // that with a mixture of entries of each snapshot, where it was tried
+	drawn      *evidence.Fit // that with a mixture that is the same for all entries, where it was tried
+	flat       *evidence.Fit // that with a sparse prior of entries as they are, where it converged
+	tried      int           // how many of fits have been, or were not possible
+	steps      int           // of the present fit
+	done       bool          // nothing is left to do
+}
+
+// questions are what the readings were asked beside that.
+type questions struct {
+	before       *evidence.Fit         // the likeliest one, while all are tried once more; nil where they are not
+	looked       bool                  // whether all single readings have been asked, or none may be left out
+	left         [][2]int              // those that message passing had left out, until they are asked
+	stuck        bool                  // whether sensors that read a level of their own were asked of the likeliest fit
+	unequal      question              // whether noise that differs from sensor to sensor was
+	even         *evidence.Fit         // the likeliest fit before that
+	evenEvidence float64               // and its evidence
+	misfit       *evidence.NoiseMisfit // what readings say of noise that was given of each sensor; nil where it was not asked
+	score        float64               // by how many standard deviations the evidence rises with offsets, where the model has none
+	cut          bool                  // offsets ended it
+}
+
+// found is what is reported beside the fit.
+type found struct {
+	asRead   []float64 // M×P, the readings with those that were left out; nil where none were
+	widened  float64   // the factor of all variances, from halves of the snapshots, or readings drawn anew; 0 where they were not asked
+	doubtful []int     // signals of which another fit has others
+	unsmooth apart     // what white gains and those of which a part is smooth differ by, where either may be right
 }
 
 // apart is the squares of what gains (M) and signals (N×P) of two fits differ by, at a mean gain of one; nil where there is none.
@@ -148,10 +168,10 @@ func (b *planner) insteadOf(line string) string {
 }
 
 func newGaussian(s *State, w operator.Matrix, b *planner) *gaussian {
-	g := &gaussian{State: s, matrix: w, middle: channel.Middle(s.calibration), stated: !b.LearnCalibration && channel.Stated(s.calibration)}
+	g := &gaussian{State: s, matrix: w, stated: stated{middle: channel.Middle(s.calibration), ofGains: !b.LearnCalibration && channel.Stated(s.calibration)}}
 	g.units = channel.UnitsOf(s.calibration, s.M)
 	if g.gainsKnown = !b.LearnCalibration && channel.GainsKnown(s.calibration); g.gainsKnown {
-		g.stated = true
+		g.ofGains = true
 	}
 	if !b.LearnNoise && b.Noise == nil {
 		g.noise = channel.NoiseOf(s.model.Channel)
@@ -198,11 +218,12 @@ func (g *gaussian) prepare(ctx context.Context) error {
 	if g.ofEach != nil {
 		fit.WithNoises(g.inUnits(g.ofEach))
 	}
-	g.known = fit.Unequal
+	g.givenNoises = fit.Unequal
 	if g.Offsets() {
 		fit.WithOffsets(g.offsetSD)
 	}
-	g.misfit, g.before, g.looked, g.stuck, g.unequal, g.done, g.cut, g.doubtful, g.unsmooth = nil, nil, !g.looks, false, unasked, false, false, nil, apart{}
+	g.questions = questions{looked: !g.looks, left: g.left}
+	g.done, g.doubtful, g.unsmooth = false, nil, apart{}
 	g.begin(fit)
 	return nil
 }
@@ -467,7 +488,7 @@ func (g *gaussian) withoutStuck() bool {
 	if left == nil {
 		return false
 	}
-	if g.unequal, left.Unequal = unasked, g.known; g.known != nil {
+	if g.unequal, left.Unequal = unasked, g.givenNoises; g.givenNoises != nil {
 		left.GivenNoise = 0
 	}
 	g.anew(left)
@@ -513,7 +534,7 @@ func (g *gaussian) withUnequalNoise() bool {
 	}
 	evidence, err := g.best.LogEvidence()
 	switch {
-	case g.unequal == unasked && g.known != nil && !g.factorLearned:
+	case g.unequal == unasked && g.givenNoises != nil && !g.factorLearned:
 		g.unequal = answered
 		g.askGivenNoise()
 		g.best.BeginGivenNoise()
@@ -529,7 +550,7 @@ func (g *gaussian) withUnequalNoise() bool {
 		g.even, g.best, g.fit = g.best, fit, fit
 		g.unequal, g.evenEvidence = asking, evidence
 	case g.unequal == asking && !g.ownNoise && !(err == nil && evidence > g.evenEvidence+surelyUnequal):
-		g.best.Unequal, g.unequal = g.known, answered
+		g.best.Unequal, g.unequal = g.givenNoises, answered
 		if g.best != g.even {
 			g.before = g.even
 		}
@@ -542,7 +563,7 @@ func (g *gaussian) withUnequalNoise() bool {
 
 // askGivenNoise asks what readings say of the noise that was given of each sensor, where there is any: while its common factor is learned.
 func (g *gaussian) askGivenNoise() {
-	if g.known != nil {
+	if g.givenNoises != nil {
 		misfit := g.best.MisfitOfNoise()
 		g.misfit = &misfit
 	}
@@ -676,7 +697,7 @@ func (g *gaussian) statedScale() (sd float64) {
 
 // takeSpread makes the distribution of s, where it is learned, a normal one about the middle, of that relative spread.
 func (g *gaussian) takeSpread(spread float64) {
-	if _, learned := g.calibration.(channel.Learnable); !learned || g.stated || spread == 0 {
+	if _, learned := g.calibration.(channel.Learnable); !learned || g.ofGains || spread == 0 {
 		return
 	}
 	if has, ok := g.calibration.(channel.Gains); ok {

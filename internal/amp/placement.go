@@ -37,7 +37,7 @@ func (s *Solver) placeScale() Placement {
 	if s.State.calibration == nil {
 		return Placement{}
 	}
-	if g := s.gaussian(); g != nil && g.stated {
+	if g := s.gaussian(); g != nil && g.ofGains {
 		return Placement{SD: g.statedScale()}
 	}
 	if _, is := s.Iteration.(integrating); is {
