@@ -746,7 +746,7 @@ type integrating interface {
 }
 
 func (g *gaussian) integrated() Integrated {
-	return Integrated{Sites: g.fit.Sparse != nil, Sizes: g.fit.Sizes != nil, Mixed: g.fit.Mixture != nil, Correlated: g.fit.Correlated != nil, Lines: g.fit.Correlated.InOrder(), Silent: g.fit.Silent()}
+	return Integrated{Sites: g.fit.Sparse != nil, Sizes: g.fit.Sizes != nil, Mixed: g.fit.Drawn(), Correlated: g.fit.Correlated != nil, Lines: g.fit.Correlated.InOrder(), Silent: g.fit.Silent()}
 }
 
 func (g *gaussian) widenedBy() float64                     { return g.widened }

@@ -55,6 +55,9 @@ func (f *Fit) Mix(own bool) *Fit {
 	return next
 }
 
+// Drawn reports whether entries are drawn from a mixture whose error bars readings drawn anew can check: those of one snapshot can where sensors have several rows. Where each has one, of three field problems with such an answer two were wrong, by .28 and .26 for .03 and .17.
+func (f *Fit) Drawn() bool { return f.Mixture != nil && f.each > 1 }
+
 func newMixture(components int) *Mixture {
 	m := &Mixture{}
 	for _, a := range []*[]float64{&m.Weight, &m.Variance, &m.responsibilities, &m.sums, &m.squares} {

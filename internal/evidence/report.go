@@ -153,7 +153,7 @@ func (f *Fit) beginAt(from *Fit, first, each int) {
 func (f *Fit) Halves(ctx context.Context) (ratio float64, err error) {
 	_, p := f.read.Dims()
 	switch {
-	case p < LeastForHalves && (f.Sparse != nil || f.Sizes != nil || f.Mixture != nil):
+	case p < LeastForHalves && (f.Sparse != nil || f.Sizes != nil || f.Drawn()):
 		return f.redrawn(ctx)
 	case p < LeastForHalves:
 		return math.NaN(), nil
