@@ -240,7 +240,7 @@ func (t *tries) within(asked, within *try) error {
 			if again == nil {
 				continue
 			}
-			if err := t.run(again); err != nil || t.decided(within) {
+			if err := t.run(again); err != nil || t.answered(true) {
 				return err
 			}
 			if found, err := t.withOffsets(within); found || err != nil {
@@ -248,16 +248,11 @@ func (t *tries) within(asked, within *try) error {
 			}
 		}
 	}
-	if err := t.start(within, within); err != nil || within.res == nil || t.decided(within) {
+	if err := t.start(within, within); err != nil || within.res == nil || t.answered(true) {
 		return err
 	}
 	_, err := t.goOn(within, unless(within, within))
 	return err
-}
-
-// decided reports whether there is an answer whose gains and signals do not make up for each other, or one that other starts cannot be compared with.
-func (t *tries) decided(within *try) bool {
-	return t.answered(true)
 }
 
 // fills reports whether readings could show that gains do not fill the range that was given: one signal does not, and a normal distribution in the middle of the range may be likelier by far.

@@ -17,7 +17,7 @@ from PIL import Image
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
 import pictures
-from tomography import haar
+from tomography import haar, strips
 
 import calamp
 
@@ -42,11 +42,8 @@ def axis(sinogram):
 
 
 def radon(detectors, rows, centre):
-    """Strips of a pixel's width, whose weights fall linearly from their middle: rows angle by angle."""
-    down, right = np.mgrid[:SIDE, :SIDE] - (SIDE - 1) / 2
-    turn = 2 * np.pi * rows / TURN
-    along = np.cos(turn)[:, None, None] * right + np.sin(turn)[:, None, None] * down
-    return np.maximum(0, 1 - np.abs(along[:, None] - ((detectors - centre) / PIXEL)[:, None, None])).reshape(-1, SIDE * SIDE)
+    """The strips of these detectors at the angles of these rows of the sinogram, about the axis."""
+    return strips(SIDE, (detectors - centre) / PIXEL, 2 * np.pi * rows / TURN)
 
 
 def ridge(W, y):

@@ -22,13 +22,16 @@ import calamp
 SIDE, DETECTORS, ANGLES = 16, 24, 24
 
 
-def radon(side, detectors, angles):
-    """Strips of a pixel's width, whose weights fall linearly from their middle: rows angle by angle, and the detector of each."""
+def strips(side, place, turn):
+    """Strips of a pixel's width at these places, whose weights fall linearly from their middle, as the image is turned: rows angle by angle."""
     down, right = np.mgrid[:side, :side] - (side - 1) / 2
-    place = np.arange(detectors) - (detectors - 1) / 2
-    turn = np.pi * np.arange(angles) / angles
     along = np.cos(turn)[:, None, None] * right + np.sin(turn)[:, None, None] * down
-    W = np.maximum(0, 1 - np.abs(along[:, None] - place[:, None, None])).reshape(angles * detectors, side * side)
+    return np.maximum(0, 1 - np.abs(along[:, None] - place[:, None, None])).reshape(-1, side * side)
+
+
+def radon(side, detectors, angles):
+    """The strips of all detectors, and the detector of each row."""
+    W = strips(side, np.arange(detectors) - (detectors - 1) / 2, np.pi * np.arange(angles) / angles)
     return W, np.tile(np.arange(detectors), angles)
 
 

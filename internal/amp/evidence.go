@@ -168,11 +168,9 @@ func (b *planner) insteadOf(line string) string {
 }
 
 func newGaussian(s *State, w operator.Matrix, b *planner) *gaussian {
-	g := &gaussian{State: s, matrix: w, stated: stated{middle: channel.Middle(s.calibration), ofGains: !b.LearnCalibration && channel.Stated(s.calibration)}}
-	g.units = channel.UnitsOf(s.calibration, s.M)
-	if g.gainsKnown = !b.LearnCalibration && channel.GainsKnown(s.calibration); g.gainsKnown {
-		g.ofGains = true
-	}
+	g := &gaussian{State: s, matrix: w, stated: stated{middle: channel.Middle(s.calibration), units: channel.UnitsOf(s.calibration, s.M)}}
+	g.gainsKnown = !b.LearnCalibration && channel.GainsKnown(s.calibration)
+	g.ofGains = g.gainsKnown || !b.LearnCalibration && channel.Stated(s.calibration)
 	if !b.LearnNoise && b.Noise == nil {
 		g.noise = channel.NoiseOf(s.model.Channel)
 	}

@@ -82,14 +82,12 @@ func (f *Fit) isStuck(mu int, read, open, wider []float64, size float64) bool {
 
 // oddsOfLevels is by how much the logarithm of the likelihood of a sensor's readings is larger for a level of its own than for what the others predict of it.
 func (f *Fit) oddsOfLevels() []float64 {
-	odds, wider, size := make([]float64, len(f.S)), f.widerSnapshots(), f.squareOfReadings()
+	odds, size := make([]float64, len(f.S)), f.squareOfReadings()
+	likelihoods, left := f.foreseen(f.widerSnapshots())
 	for mu := range odds {
 		odds[mu] = math.Inf(-1)
-		if f.readings[mu] < 2 {
-			continue
-		}
-		if likelihood, left := f.foreseen(mu, wider); left < (1-leastForeseen)*f.squareBefore(mu) {
-			odds[mu] = evidenceOfLevel(f.rowsOf(f.read, mu), size) - likelihood.integrated()
+		if f.readings[mu] > 1 && left[mu] < (1-leastForeseen)*f.squareBefore(mu) {
+			odds[mu] = evidenceOfLevel(f.rowsOf(f.read, mu), size) - likelihoods[mu].integrated()
 		}
 	}
 	return odds

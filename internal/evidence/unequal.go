@@ -112,8 +112,9 @@ type noiseSeen struct {
 
 func (f *Fit) noiseSeen() noiseSeen {
 	_, p := f.G.Dims()
+	variances := f.NoiseVariances()
 	return seenOfNoise(len(f.S), f.each*p, func(mu, j int) (noise, g, inverse float64) {
-		return f.noiseOf(mu), f.rowsOf(f.G, mu)[j], f.rowsOf(f.Inverse, mu)[j]
+		return variances[mu], f.rowsOf(f.G, mu)[j], f.rowsOf(f.Inverse, mu)[j]
 	})
 }
 

@@ -47,69 +47,80 @@ func (g ofGain) integrated() float64 {
 	return g.log - 0.5*(g.a*s*s-2*g.b*s+g.c) - 0.5*math.Log(g.a+g.n/(s*s))
 }
 
-// foreseen is the likelihood of the readings of a sensor by what the others predict of them, with the variances of each snapshot so many times as large, and the sum of the variances of z that they leave. Readings of correlated
+// foreseen is the likelihood of the readings of each sensor by what the others predict of them, with the variances of each snapshot so many times as large, and the sum of the variances of z that they leave. Readings of correlated
 // snapshots are left out one by one.
-func (f *Fit) foreseen(mu int, wider []float64) (likelihood ofGain, left float64) {
-	likelihood = f.beforeRead()
-	if f.Correlated != nil {
+func (f *Fit) foreseen(wider []float64) (likelihoods []ofGain, left []float64) {
+	likelihoods, left = make([]ofGain, len(f.S)), make([]float64, len(f.S))
+	for mu := range f.S {
+		likelihoods[mu] = f.beforeRead()
+		if f.Correlated == nil {
+			continue
+		}
 		list := f.foreseenOf(mu, wider)
+		likelihoods[mu] = f.ofReadings(list)
 		for j, r := range list {
 			if _, k := f.place(mu, j); r.variance > 0 {
-				left += r.variance/wider[k] - f.noiseOf(mu)
+				left[mu] += r.variance/wider[k] - f.noiseOf(mu)
 			}
 		}
-		return f.ofReadings(list), left
+	}
+	if f.Correlated != nil {
+		return likelihoods, left
 	}
 	for _, a := range f.Families {
 		for _, at := range a.patterns {
-			from := slices.Index(at.sensors, mu)
-			if from < 0 {
-				continue
-			}
-			to := from + 1
-			for to < len(at.sensors) && at.sensors[to] == mu {
-				to++
-			}
-			precision := f.precisionOf(at, from, to)
-			covariance, logDet, ok := inverseOf(precision)
-			if !ok {
-				continue
-			}
-			y, mean, g := make([]float64, to-from), make([]float64, to-from), make([]float64, to-from)
-			for _, k := range at.snapshots {
-				for i, row := range at.rows[from:to] {
-					y[i], g[i] = f.y.At(row, k), f.G.At(row, k)
-				}
-				for i := range y {
-					mean[i] = f.S[mu]*y[i] - floats.Dot(covariance.Row(i), g)
-					left += covariance.At(i, i) - f.noiseOf(mu)
-				}
-				likelihood.add(y, mean, precision, logDet, wider[k])
-			}
+			f.addForeseen(at, wider, likelihoods, left)
 		}
 	}
-	return likelihood, left
+	return likelihoods, left
 }
 
-// precisionOf is the part of A⁻¹ of some rows of a pattern, less what offsets take of it.
-func (f *Fit) precisionOf(at *pattern, from, to int) dense.Matrix {
-	precision := dense.New(to-from, to-from)
-	for i := range precision.Rows {
-		copy(precision.Row(i), at.inverse.Row(from + i)[from:to])
+// addForeseen adds the readings of the snapshots of a pattern, sensor by sensor.
+func (f *Fit) addForeseen(at *pattern, wider []float64, likelihoods []ofGain, left []float64) {
+	all := f.precisionOf(at)
+	for from, to := 0, 0; from < len(at.rows); from = to {
+		mu := at.sensors[from]
+		for to = from; to < len(at.rows) && at.sensors[to] == mu; {
+			to++
+		}
+		precision := all.Part(from, to, from, to)
+		covariance, logDet, ok := inverseOf(precision)
+		if !ok {
+			continue
+		}
+		y, mean, g := make([]float64, to-from), make([]float64, to-from), make([]float64, to-from)
+		for _, k := range at.snapshots {
+			for i, row := range at.rows[from:to] {
+				y[i], g[i] = f.y.At(row, k), f.G.At(row, k)
+			}
+			for i := range y {
+				mean[i] = f.S[mu]*y[i] - floats.Dot(covariance.Row(i), g)
+				left[mu] += covariance.At(i, i) - f.noiseOf(mu)
+			}
+			likelihoods[mu].add(y, mean, precision, logDet, wider[k])
+		}
 	}
-	if f.offset() {
-		reach, done := f.reachOfOffsets(at)
-		defer done()
-		own := reach.Part(0, reach.Rows, from, to)
-		dense.AddProduct(precision, -1, own.T(), own, dense.All, 1)
+}
+
+// precisionOf is A⁻¹ of a pattern, less what offsets take of it.
+func (f *Fit) precisionOf(at *pattern) dense.Matrix {
+	if !f.offset() || len(at.rows) == 0 {
+		return at.inverse
 	}
+	precision := dense.New(len(at.rows), len(at.rows))
+	copy(precision.Data, at.inverse.Data)
+	reach, done := f.reachOfOffsets(at)
+	defer done()
+	dense.AddProduct(precision, -1, reach.T(), reach, dense.All, runtime.GOMAXPROCS(0))
 	return precision
 }
 
 // inverseOf is the inverse of a matrix and the logarithm of its determinant; false where it is not positive definite.
 func inverseOf(a dense.Matrix) (inverse dense.Matrix, logDet float64, ok bool) {
 	l := dense.New(a.Rows, a.Rows)
-	copy(l.Data, a.Data)
+	for i := range a.Rows {
+		copy(l.Row(i), a.Row(i))
+	}
 	if !dense.Factor(l, 1) {
 		return a, 0, false
 	}

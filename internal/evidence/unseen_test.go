@@ -47,8 +47,8 @@ func TestForeseen(t *testing.T) {
 			}
 		}
 		want := logNormal(a, append(append([]int{}, own...), others...), r) - logNormal(a, others, r) + float64(len(own))*math.Log(f.S[left])
-		likelihood, _ := f.foreseen(left, ones)
-		if got := likelihood.at(f.S[left], f.beforeRead()); math.Abs(got-want) > 1e-9 {
+		likelihoods, _ := f.foreseen(ones)
+		if got := likelihoods[left].at(f.S[left], f.beforeRead()); math.Abs(got-want) > 1e-9 {
 			t.Errorf("%d rows each: the likelihood is %.12g, expected %.12g", each, got, want)
 		}
 		without := mat.DenseCopyOf(y)
