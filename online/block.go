@@ -1,6 +1,7 @@
 package online
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -83,11 +84,14 @@ func checkBlock(o *Options, p prior.Prior, g channel.Calibrating) error {
 		return errors.New("parameters of sensors are learned from single samples: leave out the block")
 	case o.LearnSensorNoise:
 		return errors.New("blocks take one noise for all sensors, or one that is given")
-	case !amp.HasSlab(p):
+	case !amp.HasSlab(drawn(p)):
 		return fmt.Errorf("blocks need a Gauss–Bernoulli prior, and a %T is none", p)
 	}
 	return nil
 }
+
+// Block is [Options.Block] as it is followed: 1 where samples are solved one by one.
+func (c *instrument) Block() int { return cmp.Or(c.opt.Block, 1) }
 
 func (c *instrument) blocks() bool { return c.blockSize() > 1 }
 
@@ -276,6 +280,7 @@ func (c *Calibrator) blockSolver(kept [][]float64, block *Block) (*amp.Solver, e
 		return nil, err
 	}
 	y, model := c.readingsOf(kept), c.sample.Model()
+	model.Prior = drawn(model.Prior)
 	if c.learner != nil && c.state.Model == nil {
 		if model, err = c.startTogether(y); err != nil {
 			return nil, err
@@ -341,7 +346,9 @@ func (c *Calibrator) learnBlock(b *amp.Solver, block *Block, novel float64) {
 			s.Model = c.modelTogether(b)
 		} else {
 			c.rescaleModel(s.Model, by)
+			c.takeNoise(b, block)
 		}
+		c.takeSupport(b)
 		if err := c.setModel(s.Model); err != nil {
 			panic("calamp: a rescaled model that is none: " + err.Error())
 		}
@@ -350,4 +357,32 @@ func (c *Calibrator) learnBlock(b *amp.Solver, block *Block, novel float64) {
 		s.Range.Prior = s.Range.Prior.Times(by)
 		c.refitRange()
 	}
+}
+
+// takeNoise makes the noise variance that of the block, as far as samples are of it. Samples whose signals were not found take them for noise: learned from seven of these, of 60 sensors, it was a hundred times what it is, and signals that
+// were found by the support of the block looked like noise in the 112 samples that followed. The number of readings 2IΔ² for which it counts stays what it is.
+func (c *Calibrator) takeNoise(b *amp.Solver, block *Block) {
+	m, samples := c.state.Model, float64(len(block.Samples))
+	if !c.opt.LearnNoise || !(m.NoiseVar > 0) {
+		return
+	}
+	to := m.NoiseVar + samples/(float64(block.Learned)+samples)*(channel.NoiseOf(b.State.Model().Channel)-m.NoiseVar)
+	if ratio := m.NoiseVar / to; to > 0 && !math.IsInf(ratio*ratio, 1) {
+		m.NoiseVar, m.NoiseInformation = to, m.NoiseInformation*ratio*ratio
+	}
+}
+
+// takeSupport makes the support of the block, which is that of its last sample, what the next one begins with. What says how long entries stay are samples that are solved one by one.
+func (c *Calibrator) takeSupport(b *amp.Solver) {
+	p, is := c.sample.Model().Prior.(following)
+	if !is {
+		return
+	}
+	m := c.state.Model
+	was, err := p.WithValues(m.Values)
+	if err != nil {
+		panic("calamp: a learned model that is none: " + err.Error())
+	}
+	_, support := b.Joint()
+	m.Values = was.(following).After(support).(following).Values()
 }

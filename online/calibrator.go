@@ -138,6 +138,11 @@ func NewCalibrator(w operator.Operator, p prior.Prior, g channel.Calibrating, op
 	if full.LearnSensorNoise && channel.ColumnsOf(g) > 1 {
 		return nil, errors.New("the channel: the noise of every sensor is learned of real readings only: learn one for all (LearnNoise), or give it (NoiseVar)")
 	}
+	if _, persists := p.(following); persists && full.Block == 0 {
+		if full.Block = AutoBlock; checkBlock(&full, p, g) != nil {
+			full.Block = 1
+		}
+	}
 	if err := checkBlock(&full, p, g); err != nil {
 		return nil, err
 	}

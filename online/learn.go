@@ -281,10 +281,24 @@ func (c *solvers) setModel(m *Model) error {
 // following is a prior of which each sample says what the next one has: [prior.Persistent], or [prior.ComplexPersistent].
 type following interface {
 	prior.Parametric
-	Next(lambda, sigma []float64, step float64) prior.Prior
+	Next(lambda, sigma []float64, step, weight float64) prior.Prior
 	Passed() prior.Prior
+	After(support []float64) prior.Prior
 	Drawn() prior.Prior
 	Begun(drawn prior.Prior) prior.Prior
+}
+
+// newSupport is how many times more a sample that resembles those before it (see [Calibrator.weigh]) tells of the support than of gains. The entries that W leaves in doubt are in doubt in each sample of a scene, by the same
+// errors; counted as new each time, of a scene that does not change 44 % of 95 % intervals of x cover with 60 sensors, of 69 % one by one. Counted as the gains are, a support is learned too late where amplitudes are correlated by
+// .9 and have new entries at every 40th sample: errors of s are .042, for .012 with all of it and .013 with three times as much, with which 75 % cover of the scene that does not change, as one by one (docs/log/joint.md).
+const newSupport = 3
+
+// drawn is the prior of an entry whatever the samples before it are.
+func drawn(p prior.Prior) prior.Prior {
+	if p, is := p.(following); is {
+		return p.Drawn()
+	}
+	return p
 }
 
 // learned is the model as the present sample has moved it; nil where none is learned.
@@ -294,7 +308,7 @@ func (c *Calibrator) learned() *Model {
 	}
 	now := c.sample.Model()
 	if p, ok := now.Prior.(following); ok {
-		now.Prior = p.Next(c.sample.Lambda, c.sample.Sigma, c.learner.Step)
+		now.Prior = p.Next(c.sample.Lambda, c.sample.Sigma, c.learner.Step, min(1, newSupport*c.weight))
 	}
 	m := modelOf(now)
 	if c.learner.Noise {
@@ -314,7 +328,7 @@ func (c *Calibrator) carryOn(reject Reject) {
 		return
 	}
 	if reject == Frozen {
-		c.followed = now.Next(c.sample.Lambda, c.sample.Sigma, 0)
+		c.followed = now.Next(c.sample.Lambda, c.sample.Sigma, 0, 1)
 		return
 	}
 	before := c.followed // what the sample began with

@@ -74,8 +74,8 @@ type Options struct {
 	LearnOffsets bool
 
 	// Block is how many samples are solved together once they are there, as joint rows: signals that belong together then tell more of the gains than one by one. What they
-	// taught one by one is replaced where the answer is trusted. With [AutoBlock] it is those that resemble each other; the default, and 1, is none. It takes the Sane rule, and no Memory. It is
-	// not in the fingerprint, as Still.
+	// taught one by one is replaced where the answer is trusted. With [AutoBlock] it is those that resemble each other; the default, and 1, is none. With a [prior.Persistent] the default is AutoBlock where it may be: of amplitudes that change little
+	// samples teach the same errors one by one. It takes the Sane rule, and no Memory. It is not in the fingerprint, as Still.
 	Block int
 
 	// RangeGuessed says that the range of s was not given: then a stream that has to begin with a warm-up is refused,

@@ -3,6 +3,7 @@ package online_test
 import (
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/calamp/calamp/channel"
@@ -71,7 +72,50 @@ func TestPersistent(t *testing.T) {
 	}
 }
 
-// TestLongPersistent compares streams one by one, in blocks, and with the support of the samples before.
+// The support goes on from a block to the samples after it, and a stream that is interrupted within a block goes on with the same bits. Of a scene whose amplitudes hardly change gains
+// follow from the blocks, and signals of few sensors from the support.
+func TestPersistentBlocks(t *testing.T) {
+	tests.Long(t)
+	w := newWorld(t, 60, 200, 1)
+	c, d := w.persisting(t, true, online.Options{}), w.persisting(t, true, online.Options{})
+	blocks, unfound := 0, 0
+	for k := range 60 {
+		w.evolve(k, 0.99, 1)
+		y := w.draw()
+		e := absorb(t, c, y)
+		if e.Together != nil {
+			blocks++
+		}
+		if k >= 40 && w.nmse(e.X) > 3e-3 {
+			unfound++
+		}
+		b, err := d.Snapshot().MarshalBinary()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var s online.State
+		if err := s.UnmarshalBinary(b); err != nil {
+			t.Fatal(err)
+		}
+		d = w.persisting(t, true, online.Options{})
+		if err := d.Restore(&s); err != nil {
+			t.Fatal(err)
+		}
+		absorb(t, d, y)
+	}
+	a, err := c.Snapshot().MarshalBinary()
+	b, err2 := d.Snapshot().MarshalBinary()
+	if err != nil || err2 != nil || !slices.Equal(a, b) {
+		t.Error("a stream that was interrupted has another state")
+	}
+	rms, covered := w.calibration(c)
+	t.Logf("%d blocks, error of s %.4f, %.0f %% within intervals, %d of 20 signals not found", blocks, rms, 100*covered, unfound)
+	if blocks == 0 || rms > 0.03 || covered < 0.9 || unfound > 2 {
+		t.Errorf("%d blocks, error of s %.4f, %.0f %% within intervals, %d of 20 signals not found", blocks, rms, 100*covered, unfound)
+	}
+}
+
+// TestLongPersistent compares streams one by one, in blocks, with the support of the samples before, and with both.
 func TestLongPersistent(t *testing.T) {
 	longOnly(t)
 	again := func(w *world, k int) {
@@ -87,27 +131,30 @@ func TestLongPersistent(t *testing.T) {
 		m    int
 		draw func(w *world, k int)
 	}{
+		{"static", 160, func(w *world, k int) { w.evolve(k, 1, 1) }},
 		{"amplitudes .99, one support", 160, func(w *world, k int) { w.evolve(k, 0.99, 1) }},
 		{"amplitudes .9, entries stay for 20", 160, func(w *world, k int) { w.evolve(k, 0.9, 0.95) }},
 		{"amplitudes .9, new at every 40th", 160, again},
 		{"unrelated", 160, func(*world, int) {}},
+		{"static", 60, func(w *world, k int) { w.evolve(k, 1, 1) }},
+		{"amplitudes .99, one support", 60, func(w *world, k int) { w.evolve(k, 0.99, 1) }},
 		{"amplitudes .9, one support", 60, func(w *world, k int) { w.evolve(k, 0.9, 1) }},
 		{"amplitudes .9, entries stay for 20", 60, func(w *world, k int) { w.evolve(k, 0.9, 0.95) }},
 		{"amplitudes new, entries stay for 50", 60, func(w *world, k int) { w.evolve(k, 0, 0.98) }},
 		{"amplitudes .9, new at every 40th", 60, again},
 		{"unrelated", 60, func(*world, int) {}},
 	} {
-		for _, way := range []string{"one by one", "block auto", "persistent"} {
+		for _, way := range []string{"one by one", "block auto", "persistent", "persistent, block auto"} {
 			const samples = 120
 			count := seedCount(3)
 			var s, inside, x, there []float64
 			lost, stay := 0, 0.0
 			for seed := range count {
-				w, opt := newWorld(t, sc.m, 200, uint64(seed)), online.Options{}
-				if way == "block auto" {
+				w, opt := newWorld(t, sc.m, 200, uint64(seed)), online.Options{Block: 1}
+				if strings.HasSuffix(way, "block auto") {
 					opt.Block = online.AutoBlock
 				}
-				c := w.persisting(t, way == "persistent", opt)
+				c := w.persisting(t, strings.HasPrefix(way, "persistent"), opt)
 				sum := [5]float64{}
 				for k := range samples {
 					sc.draw(w, k)
@@ -130,7 +177,7 @@ func TestLongPersistent(t *testing.T) {
 					}
 				}
 				s, inside, x, there = append(s, 2*sum[0]/samples), append(inside, 2*sum[1]/samples), append(x, 2*sum[2]/samples), append(there, sum[3]/sum[4])
-				if m := c.Posterior().Model; way == "persistent" {
+				if m := c.Posterior().Model; strings.HasPrefix(way, "persistent") {
 					stay += m.Values[3] / float64(count)
 				}
 			}

@@ -297,9 +297,7 @@ func (c *Calibrator) startTogether(y *mat.Dense) (amp.Model, error) {
 		err = c.setModel(m)
 	}
 	model := c.sample.Model()
-	if p, is := model.Prior.(following); is {
-		model.Prior = p.Drawn()
-	}
+	model.Prior = drawn(model.Prior)
 	return model, err
 }
 

@@ -213,15 +213,16 @@ func (p Persistent) Refit(lambda, sigma []float64, step float64) (next Learner, 
 //
 //	τ = Σ ξᵢ / Σ πᵢ,   ξᵢ = πᵢ τ/ρᵢ · π'ᵢ,
 //
-// with the probability ξ that an entry was and is there, and π' that it is.
-func (p Persistent) Next(lambda, sigma []float64, step float64) Prior {
+// with the probability ξ that an entry was and is there, and π' that it is. With a weight below 1, of a sample that says in part what those before it have said, π' is what
+// is left of its evidence raised to that power.
+func (p Persistent) Next(lambda, sigma []float64, step, weight float64) Prior {
 	now, stay := slices.Clone(p.Support), slices.Clone(p.Stay)
 	for _, family := range p.Kinds.Families() {
 		var moved stayed
 		for _, s := range p.Kinds.samples(family, lambda, sigma, p.density) {
 			s.expect()
 			for a, i := range s.entries {
-				now[i] = moved.add(p.Support[i], p.Stay[family[0]], p.density(i), s.on[a], sigma[i])
+				now[i] = moved.add(p.Support[i], p.Stay[family[0]], p.density(i), s.on[a], sigma[i], weight)
 			}
 		}
 		for _, kind := range family {
@@ -238,6 +239,12 @@ func (p Persistent) Passed() Prior {
 	return p
 }
 
+// After is the prior of the sample after one with this support, the probability that each of N entries is there.
+func (p Persistent) After(support []float64) Prior {
+	p.Support = slices.Clone(support)
+	return p
+}
+
 func passed(n int, density func(i int) float64) []float64 {
 	support := make([]float64, n)
 	for i := range support {
@@ -249,9 +256,9 @@ func passed(n int, density func(i int) float64) []float64 {
 // stayed are sums over entries that were there, and of these over those that are.
 type stayed struct{ before, both float64 }
 
-// add takes an entry that is there with the probability on, and returns what that is where nothing was measured, too.
-func (s *stayed) add(before, stay, rho, on, sigma float64) (now float64) {
-	if now = on; math.IsInf(sigma, 1) {
+// add takes an entry that is there with the probability on, and returns what that is where nothing was measured, too, and evidence counts as weight.
+func (s *stayed) add(before, stay, rho, on, sigma, weight float64) (now float64) {
+	if now = counted(rho, on, weight); math.IsInf(sigma, 1) {
 		now = rho
 	}
 	s.before += before
@@ -265,4 +272,13 @@ func (s *stayed) towards(stay, step float64) float64 {
 		stay += step * (min(s.both/s.before, 1) - stay)
 	}
 	return stay
+}
+
+// counted is π to which evidence has brought a probability ρ, where that is raised to the power of weight: π/(1-π) = ρ/(1-ρ) eˡ becomes ρ/(1-ρ) e^(weight l).
+func counted(rho, pi, weight float64) float64 {
+	if weight == 1 || rho == 1 {
+		return pi
+	}
+	there, zero := rho*math.Pow(pi/rho, weight), (1-rho)*math.Pow((1-pi)/(1-rho), weight)
+	return there / (there + zero)
 }

@@ -127,7 +127,7 @@ func (p ComplexPersistent) Refit(lambda, sigma []float64, step float64) (next Le
 }
 
 // Next is that of [Persistent].
-func (p ComplexPersistent) Next(lambda, sigma []float64, step float64) Prior {
+func (p ComplexPersistent) Next(lambda, sigma []float64, step, weight float64) Prior {
 	now, n := slices.Clone(p.Support), len(p.Support)
 	var moved stayed
 	var s slabs
@@ -135,7 +135,7 @@ func (p ComplexPersistent) Next(lambda, sigma []float64, step float64) Prior {
 		for a := range p.Entry.slabs(&s, lambda, sigma, from, p.density) {
 			i := from + a
 			on, _ := s.support(a)
-			now[i] = moved.add(p.Support[i], p.Stay, p.density(i), on, sigma[i])
+			now[i] = moved.add(p.Support[i], p.Stay, p.density(i), on, sigma[i], weight)
 		}
 	}
 	p.Support, p.Stay = now, moved.towards(p.Stay, step)
@@ -145,5 +145,11 @@ func (p ComplexPersistent) Next(lambda, sigma []float64, step float64) Prior {
 // Passed is that of [Persistent].
 func (p ComplexPersistent) Passed() Prior {
 	p.Support = passed(len(p.Support), p.density)
+	return p
+}
+
+// After is that of [Persistent].
+func (p ComplexPersistent) After(support []float64) Prior {
+	p.Support = slices.Clone(support)
 	return p
 }

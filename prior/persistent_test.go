@@ -61,7 +61,7 @@ func TestPersistentIsLearned(t *testing.T) {
 		}
 		step := 2 / float64(k+2)
 		next, _ := p.Refit(lambda, sigma, step)
-		p = next.(Persistent).Next(lambda, sigma, step).(Persistent)
+		p = next.(Persistent).Next(lambda, sigma, step, 1).(Persistent)
 	}
 	if math.Abs(p.Stay[0]-stay) > 0.02 || math.Abs(p.Kinds.Kinds()[0].Density-density) > 0.05 || math.Abs(p.Kinds.Kinds()[0].SignalVar/3-1) > 0.15 {
 		t.Errorf("τ %.3f, density %.3f, variance %.3g", p.Stay[0], p.Kinds.Kinds()[0].Density, p.Kinds.Kinds()[0].SignalVar)

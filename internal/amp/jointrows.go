@@ -1093,12 +1093,13 @@ func (s *Solver) JointGain() float64 {
 	return 0
 }
 
-// HasSlab reports whether each entry is zero or Gaussian.
+// HasSlab reports whether each entry is zero or Gaussian, with one distribution for all or one for each group whose mean is 0 or learned.
 func HasSlab(p prior.Prior) bool {
 	_, shaped := p.(prior.Shaped)
 	_, varied := p.(prior.Varied)
+	_, groups := p.(prior.Groups)
 	_, ok := partOf(p)
-	return ok && !shaped && !varied
+	return ok && !shaped && (!varied || groups && !meansOfGroups(p))
 }
 
 // partOf is the Gauss–Bernoulli prior of a column; false where p is of another kind. Of a slab that is not Gaussian it is that of the same mean and variance, with which joint rows begin: their own slab comes after it, where the evidence asks for it (see [jointRows.separates]).

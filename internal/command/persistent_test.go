@@ -22,22 +22,26 @@ func TestPersistent(t *testing.T) {
 		var found struct {
 			Stay      *float64
 			Committed int
+			Block     string
 		}
 		code, out, errs := run("online", problem, "--persistent", "--s-range", "0.8,1.2", "--state", state, "--from", from, "--after", from, "--json")
 		if err := json.Unmarshal([]byte(out), &found); err != nil || code != 0 {
 			t.Fatal(code, err, errs, out)
 		}
-		if found.Stay == nil || *found.Stay < 0.9 {
-			t.Errorf("stay %v after %d samples", found.Stay, found.Committed)
+		if found.Stay == nil || *found.Stay < 0.9 || found.Block != "auto" {
+			t.Errorf("stay %v after %d samples, block %q", found.Stay, found.Committed, found.Block)
 		}
 	}
 	if code, out, _ := run("online", problem, "--s-range", "0.8,1.2", "--json"); code != 0 || strings.Contains(out, `"stay"`) {
 		t.Errorf("without it: exit %d, %s", code, out)
 	}
-	for _, args := range [][]string{{"--block", "auto"}, {"--prior", "nonnegative"}} {
-		if code, _, errs := run(append([]string{"online", problem, "--persistent", "--s-range", "0.8,1.2"}, args...)...); code != 2 || !strings.Contains(errs, "persistent") {
-			t.Errorf("%v: exit %d, %s", args, code, errs)
+	for _, args := range [][]string{{"--block", "1"}, {"--memory", "100"}} {
+		if code, out, errs := run(append([]string{"online", problem, "--persistent", "--s-range", "0.8,1.2", "--json"}, args...)...); code != 0 || !strings.Contains(out, `"stay"`) || strings.Contains(out, `"block"`) {
+			t.Errorf("%v: exit %d, %s, %s", args, code, errs, out)
 		}
+	}
+	if code, _, errs := run("online", problem, "--persistent", "--s-range", "0.8,1.2", "--prior", "nonnegative"); code != 2 || !strings.Contains(errs, "persistent") {
+		t.Errorf("nonnegative: exit %d, %s", code, errs)
 	}
 }
 

@@ -261,7 +261,7 @@ func (c *calibration) register(flags *pflag.FlagSet) {
 		Stringer: &c.block, Kind: "K|auto", Or: "auto", Within: option.AtLeast1, Expected: "auto, or a number of samples, at least 1",
 		Word: func(string) { c.block = autoBlock }, Number: func(v float64) { c.block = blockSize(v) },
 	}, "block", "samples that are solved once more together, since their signals belong together: their entries are there in all of\nthem; auto: those that resemble each other. They then tell more of the gains than one by one")
-	flags.BoolVar(&c.persist, "persistent", false, "entries that are there stay there from sample to sample, with a probability that is learned: a sample begins with the\nsupport of the one before")
+	flags.BoolVar(&c.persist, "persistent", false, "entries that are there stay there from sample to sample, with a probability that is learned: a sample begins with the\nsupport of the one before, and --block is auto where it can be")
 	flags.Var(option.Text(&c.commit, option.OneOf(online.Sane, online.Always)), "commit", "learn from samples that converged and fit the model, or from all")
 	c.memory.auto = true
 	flags.Var(option.NumberOr{
@@ -362,8 +362,11 @@ func (c *calibration) completePrior(flags *pflag.FlagSet, learns bool) error {
 		return console.Usage("--prior %s is for problems offline: streams are of gauss-bernoulli or nonnegative signals, or network:FILE.npz", c.prior.Family)
 	case c.groups.On() && !c.prior.Grouped():
 		return option.GroupsArePlain()
-	case c.persist && (!c.prior.Plain() || c.block != 1):
-		return console.Usage("--persistent is for gauss-bernoulli signals, without --block")
+	case c.persist && !c.prior.Plain():
+		return console.Usage("--persistent is for gauss-bernoulli signals")
+	}
+	if c.persist && !flags.Changed("block") {
+		c.block = 0 // what the calibrator has
 	}
 	return nil
 }

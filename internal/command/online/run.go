@@ -81,6 +81,7 @@ func (c *calibration) newRun(in *material) (*onlineRun, error) {
 	if err != nil {
 		return nil, &console.Exit{Code: console.WrongUsage, Err: err}
 	}
+	c.block = blockSize(calibrator.Block())
 	if calibrator.Plan().Has("mean removal") {
 		c.Note("%s", facts.MeansRemoved)
 	}
