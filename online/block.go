@@ -181,9 +181,14 @@ func (c *Calibrator) pattern() bool {
 	return length > 0
 }
 
+// resembles reports whether the sample, which was taken, is known to be of a scene before it.
+func (c *Calibrator) resembles() bool {
+	return len(c.state.Scenes) == 0 || !c.pattern() || c.novelTo(c.state.Scenes) < 1-sameScene
+}
+
 // endAtChange solves a block to which the sample, which was taken, does not belong: it resembles none before it.
 func (c *Calibrator) endAtChange(ctx context.Context) (*Together, error) {
-	if c.state.Block == nil || c.opt.Block != AutoBlock || len(c.state.Scenes) == 0 || !c.pattern() || c.novelTo(c.state.Scenes) < 1-sameScene {
+	if c.state.Block == nil || c.opt.Block != AutoBlock || c.resembles() {
 		return nil, nil
 	}
 	together, err := c.endBlock(ctx, 1)

@@ -86,6 +86,7 @@ type absorbed struct {
 	tempering bool       // the past may be weakened, whatever the memory
 	change    *Change    // found in this sample
 	lately    brightness // of the signals before it
+	newScene  bool       // it is solved as one of another scene
 	outcome   amp.Outcome
 	moves     moves
 	chi       []float64 // M, standardised residuals, NaN where missing

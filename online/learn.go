@@ -156,6 +156,10 @@ func (c *Calibrator) startModel() error {
 	if c.opt.Freeze && c.followed != nil {
 		c.sample.Adopt(amp.Model{Prior: c.followed, Channel: c.sample.Model().Channel})
 	}
+	if c.newScene {
+		of := c.sample.Model()
+		c.sample.Adopt(amp.Model{Prior: of.Prior.(following).Anew(), Channel: of.Channel})
+	}
 	c.startSensorNoise(m)
 	a := c.state.Alert
 	l.Off = c.opt.Freeze || a.Left > 0 && !a.Model // it is the gains that have changed
@@ -283,6 +287,7 @@ type following interface {
 	prior.Parametric
 	Next(lambda, sigma []float64, step, weight float64) prior.Prior
 	Passed() prior.Prior
+	Anew() prior.Prior
 	After(support []float64) prior.Prior
 	Drawn() prior.Prior
 	Begun(drawn prior.Prior) prior.Prior

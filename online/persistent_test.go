@@ -115,6 +115,27 @@ func TestPersistentBlocks(t *testing.T) {
 	}
 }
 
+// A sample of another scene, whose support is not the one that was expected, is solved as the first of its scene, and no gains are found to have changed.
+func TestPersistentOfNewScene(t *testing.T) {
+	tests.Long(t)
+	w := newWorld(t, 70, 200, 2)
+	c := w.persisting(t, true, online.Options{Block: 1})
+	for k := range 60 {
+		if w.evolve(k, 0.9, 1); k == 40 {
+			w.level, w.scene = 1, nil
+			w.draw()
+			w.level, w.scene = 0, slices.Clone(w.x)
+		}
+		e := absorb(t, c, w.draw())
+		if e.Change != nil {
+			t.Errorf("sample %d: %v have changed", k, e.Change.What())
+		}
+		if k >= 40 && (!e.Committed || w.nmse(e.X) > 3e-3) {
+			t.Errorf("sample %d: %v, error %.2g", k, e.Reject, w.nmse(e.X))
+		}
+	}
+}
+
 // TestLongPersistent compares streams one by one, in blocks, with the support of the samples before, and with both.
 func TestLongPersistent(t *testing.T) {
 	longOnly(t)

@@ -239,6 +239,12 @@ func (p Persistent) Passed() Prior {
 	return p
 }
 
+// Anew is the prior of the first sample of another scene: entries are there as often as in all samples, and stay as long.
+func (p Persistent) Anew() Prior {
+	p.Support = passed(len(p.Support), func(i int) float64 { return p.Kinds.kinds[p.Kinds.Of()[i]].Density })
+	return p
+}
+
 // After is the prior of the sample after one with this support, the probability that each of N entries is there.
 func (p Persistent) After(support []float64) Prior {
 	p.Support = slices.Clone(support)

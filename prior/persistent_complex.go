@@ -148,6 +148,12 @@ func (p ComplexPersistent) Passed() Prior {
 	return p
 }
 
+// Anew is that of [Persistent].
+func (p ComplexPersistent) Anew() Prior {
+	p.Support = slices.Repeat([]float64{p.Entry.Density}, len(p.Support))
+	return p
+}
+
 // After is that of [Persistent].
 func (p ComplexPersistent) After(support []float64) Prior {
 	p.Support = slices.Clone(support)
