@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/cmplx"
 	"slices"
 
 	"gonum.org/v1/gonum/mat"
@@ -160,18 +161,22 @@ func (c *Calibrator) lengthenBlock(ctx context.Context) (*Together, error) {
 	return c.endBlock(ctx, 0)
 }
 
-// pattern makes c.scene that of the sample with gains as they are known before it; false where it has none, or where phases turn before a sample is solved.
+// pattern makes c.scene that of the sample with gains as they are known before it, up to a common phase; false where it has none.
 func (c *Calibrator) pattern() bool {
-	if c.parts > 1 || c.used() == 0 {
+	if c.used() == 0 {
 		return false
 	}
 	c.predict(unmoved)
-	for mu := range c.m {
-		for j, y := range c.row(c.y, mu) {
-			at := mu*c.columns + j
-			if c.scene[at] = 0; c.uses(mu) && !math.IsNaN(y) {
-				c.scene[at] = c.pastS[mu] * y
-			}
+	clear(c.scene)
+	for j := range len(c.y) / c.parts {
+		y, mu := c.number(c.y, j), j/c.rows
+		switch {
+		case !c.uses(mu) || cmplx.IsNaN(y):
+		case c.parts == 1:
+			c.scene[j] = c.pastS[mu] * real(y)
+		default:
+			z := c.pastMean[mu] * y
+			c.scene[complexColumns*j], c.scene[complexColumns*j+1] = real(z), imag(z)
 		}
 	}
 	length := norm(c.scene)
