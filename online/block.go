@@ -179,16 +179,16 @@ func (c *Calibrator) pattern() bool {
 			c.scene[complexColumns*j], c.scene[complexColumns*j+1] = real(z), imag(z)
 		}
 	}
-	length := norm(c.scene)
-	if length > 0 {
-		scale(c.scene, 1/length)
-	}
-	return length > 0
+	return normalise(c.scene)
 }
 
-// resembles reports whether the sample, which was taken, is known to be of a scene before it.
+// resembles reports whether the sample, which was taken, is of a scene before it, or says nothing of that.
 func (c *Calibrator) resembles() bool {
-	return len(c.state.Scenes) == 0 || !c.pattern() || c.novelTo(c.state.Scenes) < 1-sameScene
+	scenes := c.state.Scenes
+	if c.latest != nil {
+		scenes = c.latest
+	}
+	return len(scenes) == 0 || !c.pattern() || c.novelTo(scenes) < 1-sameScene
 }
 
 // endAtChange solves a block to which the sample, which was taken, does not belong: it resembles none before it.

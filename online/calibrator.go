@@ -22,6 +22,7 @@ type Calibrator struct {
 	solvers
 	state    State       // changed by commit alone
 	followed prior.Prior // of the next sample, where nothing is learned and its support is that of this one; nil elsewhere
+	latest   []scene     // of that one, whose scene the state does not have then
 	scales
 	watching
 
@@ -671,4 +672,4 @@ func (c *Calibrator) addsUp() bool {
 
 // Freeze switches learning off or on between samples, as Options.Freeze does
 // from the start.
-func (c *Calibrator) Freeze(frozen bool) { c.opt.Freeze, c.followed = frozen, nil }
+func (c *Calibrator) Freeze(frozen bool) { c.opt.Freeze, c.followed, c.latest = frozen, nil, nil }

@@ -334,6 +334,9 @@ func (c *Calibrator) carryOn(reject Reject) {
 	}
 	if reject == Frozen {
 		c.followed = now.Next(c.sample.Lambda, c.sample.Sigma, 0, 1)
+		if c.novelReadings(c.scene); normalise(c.scene) {
+			c.latest = []scene{{Pattern: slices.Clone(c.scene), Samples: 1}}
+		}
 		return
 	}
 	before := c.followed // what the sample began with

@@ -51,9 +51,7 @@ func (s *scene) validate(m int) error {
 func (c *Calibrator) weigh() float64 {
 	z := c.scene
 	c.novelReadings(z)
-	if length := norm(z); length > 0 {
-		scale(z, 1/length)
-	} else {
+	if !normalise(z) {
 		return 1
 	}
 	novel := c.novelTo(c.state.Scenes)
@@ -169,6 +167,15 @@ func (c *instrument) addTimes(to []float64, by complex128, v []float64) {
 		to[complexColumns*j] += real(add)
 		to[complexColumns*j+1] += imag(add)
 	}
+}
+
+// normalise makes the length of v 1, unless that is 0.
+func normalise(v []float64) bool {
+	length := norm(v)
+	if length > 0 {
+		scale(v, 1/length)
+	}
+	return length > 0
 }
 
 func norm(v []float64) float64 { return math.Sqrt(cholesky.Dot(v, v)) }
