@@ -13,6 +13,7 @@ import (
 
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/amp"
+	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/solver"
 )
@@ -296,12 +297,7 @@ func (c *Calibrator) blockSolver(kept [][]float64, block *Block) (*amp.Solver, e
 			return nil, err
 		}
 	}
-	settings := c.opt.Settings
-	settings.SPrior = solver.UniformS // the range is tested after every sample
-	b, _, _, err := amp.NewSolver(amp.Problem{
-		W: w, Model: model, P: len(kept) * c.parts, Shared: c.shared(), Y: y.RawMatrix().Data,
-		Noise: c.opt.NoiseVar, LearnNoise: c.opt.LearnNoise, Joint: solver.JointOn,
-	}, settings)
+	b, err := c.rowsSolver(w, model, y)
 	if err != nil {
 		return nil, err
 	}
@@ -314,6 +310,32 @@ func (c *Calibrator) blockSolver(kept [][]float64, block *Block) (*amp.Solver, e
 	}
 	e.Past.Quadratic, e.Past.Volume = block.Quadratic, block.Volume
 	return b, nil
+}
+
+// rowsSolver solves samples with the readings y as joint rows.
+func (c *Calibrator) rowsSolver(w operator.Operator, model amp.Model, y *mat.Dense) (*amp.Solver, error) {
+	settings := c.opt.Settings
+	settings.SPrior = solver.UniformS // the range is tested after every sample
+	b, _, _, err := amp.NewSolver(amp.Problem{
+		W: w, Model: model, P: y.RawMatrix().Cols, Shared: c.shared(), Y: y.RawMatrix().Data,
+		Noise: c.opt.NoiseVar, LearnNoise: c.opt.LearnNoise, Joint: solver.JointOn,
+	}, settings)
+	return b, err
+}
+
+// checkRows reports what excludes joint rows, of which some readings may be missing: a stream should not end with its first block.
+func (c *Calibrator) checkRows() error {
+	if c.choice != nil {
+		return errors.New("the samples of a block have one W: leave out the block, or the matrices of samples")
+	}
+	ones := slices.Repeat([]float64{1}, c.m*c.columns)
+	y, model := c.readingsOf(slices.Repeat([][]float64{ones}, leastBlock)), c.sample.Model()
+	for part := range c.parts {
+		y.Set(0, part, math.NaN())
+	}
+	model.Prior = drawn(model.Prior)
+	_, err := c.rowsSolver(c.sample.W, model, y)
+	return err
 }
 
 // learnBlock makes what the samples taught together, with a weight for what they have in common with scenes before them, the past in place of what they taught one by one.

@@ -140,13 +140,15 @@ func NewCalibrator(w operator.Operator, p prior.Prior, g channel.Calibrating, op
 	if full.LearnSensorNoise && channel.ColumnsOf(g) > 1 {
 		return nil, errors.New("the channel: the noise of every sensor is learned of real readings only: learn one for all (LearnNoise), or give it (NoiseVar)")
 	}
-	if _, persists := p.(following); persists && full.Block == 0 {
-		if full.Block = AutoBlock; checkBlock(&full, p, g) != nil {
-			full.Block = 1
-		}
+	_, persists := p.(following)
+	chosen := persists && full.Block == 0
+	if chosen {
+		full.Block = AutoBlock
 	}
-	if err := checkBlock(&full, p, g); err != nil {
+	if err := checkBlock(&full, p, g); err != nil && !chosen {
 		return nil, err
+	} else if err != nil {
+		full.Block = 1
 	}
 	g = startOffsets(&full, g)
 	w, err := full.moved(w)
@@ -207,6 +209,13 @@ func NewCalibrator(w operator.Operator, p prior.Prior, g channel.Calibrating, op
 	c.scene, c.basis = make([]float64, m*c.columns), make([]float64, mostScenes*m*c.columns)
 	c.beyond, c.masked = make([]bool, m), make([]bool, m)
 	c.outliers = newOutliers(c)
+	if c.blocks() {
+		if err := c.checkRows(); err != nil && !chosen {
+			return nil, fmt.Errorf("blocks: %w", err)
+		} else if err != nil {
+			c.opt.Block = 1
+		}
+	}
 	c.sizes = make([]float64, 0, m)
 	c.estimate = Estimate{
 		X: c.sample.X, XVar: c.sample.C, calibrator: c,

@@ -169,7 +169,7 @@ func (c *Calibrator) Restore(s *State) error {
 		return errors.New("the state and the stream are not both of complex readings")
 	}
 	var model *Model
-	c.followed = nil
+	c.followed, c.latest = nil, nil
 	c.choose(c.frees(s))
 	if s.Model != nil && c.learner != nil {
 		model = s.Model.clone()

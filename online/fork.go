@@ -147,8 +147,11 @@ func (c *Calibrator) attempt(ctx context.Context) (Reject, error) {
 	if err == nil && c.outliers != nil && reject.contradicts() {
 		reject, err = c.solveWarily(ctx)
 	}
-	if _, follows := c.sample.Model().Prior.(following); err == nil && reject.contradicts() && follows && c.state.Model != nil && !c.resembles() {
-		return c.solveAnew(ctx)
+	if _, follows := c.sample.Model().Prior.(following); err == nil && reject.contradicts() && follows && c.state.Model != nil {
+		if !c.resembles() {
+			return c.solveAnew(ctx)
+		}
+		c.predictMoved() // as it was before that was asked
 	}
 	return reject, err
 }

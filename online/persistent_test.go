@@ -10,6 +10,7 @@ import (
 	"github.com/calamp/calamp/internal/tables"
 	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/online"
+	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
 )
 
@@ -112,6 +113,33 @@ func TestPersistentBlocks(t *testing.T) {
 	t.Logf("%d blocks, error of s %.4f, %.0f %% within intervals, %d of 20 signals not found", blocks, rms, 100*covered, unfound)
 	if blocks == 0 || rms > 0.03 || covered < 0.9 || unfound > 2 {
 		t.Errorf("%d blocks, error of s %.4f, %.0f %% within intervals, %d of 20 signals not found", blocks, rms, 100*covered, unfound)
+	}
+}
+
+// Blocks are the default of a support that is followed, where they are possible: not with a W for each sample, or a memory. Where they were asked for it is an error.
+func TestPersistentBlocksWhereTheyCanBe(t *testing.T) {
+	w := newWorld(t, 40, 50, 1)
+	several, err := operator.NewChoice([]operator.Operator{w.w, w.w})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, g := prior.Persisting(50, prior.GaussBernoulli{Density: 0.1, SignalVar: 1}), channel.Gain{Prior: channel.Uniform(0.8, 1.2), NoiseVar: 1e-4}
+	for _, v := range []struct {
+		w     operator.Operator
+		opt   online.Options
+		block int // 0: an error
+	}{
+		{w.w, online.Options{}, online.AutoBlock},
+		{w.w, online.Options{Block: 1}, 1},
+		{w.w, online.Options{Memory: 10}, 1},
+		{w.w, online.Options{Memory: 10, Block: 5}, 0},
+		{several, online.Options{}, 1},
+		{several, online.Options{Block: 5}, 0},
+	} {
+		c, err := online.NewCalibrator(v.w, p, g, &v.opt)
+		if v.block == 0 && err == nil || v.block != 0 && (err != nil || c.Block() != v.block) {
+			t.Errorf("%T, %+v: %v", v.w, v.opt, err)
+		}
 	}
 }
 
