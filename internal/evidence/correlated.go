@@ -55,6 +55,15 @@ func (f *Fit) missesSome() bool {
 	return slices.ContainsFunc(f.Families, func(a *Family) bool { return len(a.patterns) > 1 })
 }
 
+// Independent is how many independent snapshots know as much of a variance as these: P, or (Σr)²/Σr² of correlated ones. Those of a scene that does not change are one, and their halves are the same.
+func (f *Fit) Independent() float64 {
+	if f.Correlated == nil || f.Correlated.InOrder() {
+		return float64(f.read.RawMatrix().Cols)
+	}
+	sum := floats.Sum(f.Correlated.values)
+	return sum * sum / floats.Dot(f.Correlated.values, f.Correlated.values)
+}
+
 // InOrder reports whether snapshots follow each other as lines of a scan do (see [Fit.Scanned]).
 func (r *Correlated) InOrder() bool { return r != nil && r.spectrum != nil }
 
