@@ -146,7 +146,7 @@ func (s *CommonShift) place(p Prior, lambda, sigma []float64, shiftVar float64) 
 	near := shiftNear * math.Sqrt(most)
 
 	s.panels = s.panels[:0]
-	top, end := math.Inf(-1), -reach
+	top, end := s.log(p, lambda, sigma, s.likely(p, lambda, sigma, shiftVar), shiftVar), -reach
 	for i := 0; i < len(s.sorted) && s.sorted[i]-near < reach; {
 		lo, hi := max(s.sorted[i]-near, -reach), 0.0
 		if lo > end {
@@ -183,6 +183,33 @@ func (s *CommonShift) place(p Prior, lambda, sigma []float64, shiftVar float64) 
 	}
 }
 
+// likely is where c would be likeliest if the entries were Gaussian.
+func (s *CommonShift) likely(p Prior, lambda, sigma []float64, shiftVar float64) float64 {
+	field, precision, own := 0.0, 1/shiftVar, p.Variance()
+	for k, l := range lambda {
+		a := s.along(k)
+		field += a * (l - p.Mean()) / (sigma[k] + own)
+		precision += a * (a / (sigma[k] + own))
+	}
+	return field / precision
+}
+
+// without is how far above c the density is still that much lower than where it counts: the slope of log Z(λ - ac) is a(E[x] - λ + ac)/Σ, and E[x] is nearer to λ - ac than
+// what the prior is wide. The rise over h is then at most gh + Ah²/2, with the slopes g at c and their change A.
+func (s *CommonShift) without(p Prior, lambda, sigma []float64, c, lower, shiftVar float64) float64 {
+	if !(lower > 0) {
+		return 0
+	}
+	within := math.Abs(p.Mean()) + shiftReach*math.Sqrt(p.Variance())
+	g, change := math.Abs(c)/shiftVar, 1/shiftVar
+	for k, l := range lambda {
+		a := math.Abs(s.along(k))
+		g += a * (math.Abs(l-s.along(k)*c) + within) / sigma[k]
+		change += a * (a / sigma[k])
+	}
+	return 2 * lower / (g + math.Sqrt(g*g+2*change*lower))
+}
+
 // cut adds the panels from lo to hi, and returns the highest place so far. A panel is looked at in its middle, too: a peak of P equal fields
 // is √P times narrower than one of them.
 func (s *CommonShift) cut(lo, hi, width, top float64, p Prior, lambda, sigma []float64, shiftVar float64) float64 {
@@ -192,8 +219,16 @@ func (s *CommonShift) cut(lo, hi, width, top float64, p Prior, lambda, sigma []f
 	}
 	width = (hi - lo) / count
 	left := s.log(p, lambda, sigma, lo, shiftVar)
-	for j := range int(count) {
+	for j := 0; j < int(count); j++ {
 		at := lo + float64(j)*width
+		if nothing := s.without(p, lambda, sigma, at, top-shiftDepth-shiftSlack-left, shiftVar) / width; nothing > 2 {
+			if float64(j)+nothing > count {
+				break
+			}
+			j += int(nothing)
+			at = lo + float64(j)*width
+			left = s.log(p, lambda, sigma, at, shiftVar)
+		}
 		middle, right := s.log(p, lambda, sigma, at+0.5*width, shiftVar), s.log(p, lambda, sigma, at+width, shiftVar)
 		s.panels = append(s.panels, shiftPanel{at, width, max(left, middle, right)})
 		top = max(top, left, middle, right)
