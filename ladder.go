@@ -680,18 +680,11 @@ func (t *tries) withOffsets(first *try) (likelier bool, err error) {
 	if without.res.cut { // it is no answer
 		t.done = slices.DeleteFunc(t.done, func(a *try) bool { return a == without })
 	}
-	p, opt, before := *first.problem, first.opt, len(t.done)
+	p, opt, before := *without.problem, without.opt, len(t.done)
 	p.Channel = channel.WithInOrder(p.Channel, channel.Offset{Prior: channel.OffsetPrior{Gain: gain.Prior, SD: GuessOffset(p.Y, nil)}, NoiseVar: gain.NoiseVar})
-	opt.Learn.Offset = true
-	asked := &try{name: "sensors with offsets", problem: &p, opt: opt}
-	t.offsets, t.sites = true, false
-	if err := t.start(asked, asked); err != nil {
+	opt.Learn.Offset, opt.untilOffsets, t.offsets = true, false, true
+	if err := t.run(&try{name: "sensors with offsets, " + without.name, problem: &p, opt: opt, blamed: without.blamed}); err != nil {
 		return false, err
-	}
-	if asked.res != nil {
-		if _, err := t.goOn(asked, func(*try) *try { return nil }); err != nil {
-			return false, err
-		}
 	}
 	likelier = slices.ContainsFunc(t.done[before:], func(a *try) bool { return a.score() > without.score() })
 	if likelier || !without.res.cut {
