@@ -290,7 +290,7 @@ const mostOutside = 1
 func (g given) compare(res *Result) *Warning {
 	var words []string
 	if g.noise > 0 {
-		now := channel.NoiseOf(res.Channel)
+		now := res.meanNoise()
 		if apart(now/g.noise, res.noiseSD()) {
 			columns := float64(channel.ColumnsOf(res.Channel))
 			words, res.odd = append(words, where("the noise variance", columns*g.noise, columns*now)), now < g.noise

@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/stat"
 
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/amp"
@@ -66,13 +67,23 @@ func (r *Result) spare() float64 {
 // noiseSD is the standard error of the logarithm of a learned noise variance. Signals that are known worse than noise allows take up more readings than they have entries.
 func (r *Result) noiseSD() float64 { return max(math.Sqrt(2/r.spare()), r.logNoiseSD) }
 
-// scale is what is known of it. Of noise variances that were given one by one the common factor is learned, and known to be 1.
+// scale is what is known of it. Of noise variances that were given one by one the common factor is learned, and known to be 1; one number is the mean of those that were learned.
 func (r *run) scale(res *Result) Scale {
 	known := r.opt.Scale
 	if each := r.problem.NoiseVar; each != nil && known.NoiseVar != 0 {
 		known.NoiseVar = channel.NoiseOf(res.Channel) * float64(channel.ColumnsOf(res.Channel)) * each[0] / r.state().Noise(0)
+	} else if each == nil {
+		known.NoiseVar *= channel.NoiseOf(res.Channel) / res.meanNoise()
 	}
 	return known
+}
+
+// meanNoise is what one number says of noise that was learned for each sensor, their mean: [channel.NoiseOf] is their harmonic mean. Of a tomograph's photon noise that was 300 times less, and scales from noise were off by the root of that.
+func (r *Result) meanNoise() float64 {
+	if len(r.NoiseVar) > 0 {
+		return stat.Mean(r.NoiseVar, nil)
+	}
+	return channel.NoiseOf(r.Channel)
 }
 
 // estimates are those of all numbers that are known. The relative standard deviation of a variance from n numbers is √(2/n).

@@ -16,6 +16,7 @@ func TestCommonShift(t *testing.T) {
 		{[]float64{0.31, 0.29, 1.7, 0.3}, 1e-4, 0.03},
 		{[]float64{0.02, -0.01, 0.9, 0.3, -0.7, 0.01}, 1e-3, 1e-7},
 		{[]float64{2, 1, 3}, 0.5, 4},
+		{[]float64{0.31, 0.29, 1.7, 0.3}, 1e-4, 4}, // nearly all of it stepped over
 	} {
 		p := len(c.lambda)
 		precision, field := make([]float64, p*p), make([]float64, p)

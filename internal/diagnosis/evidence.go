@@ -13,10 +13,14 @@ func (r *Run) integrated() bool { return r.Plan.Algorithm == solver.Evidence }
 
 // unchecked is why nothing checks the error bars of Gaussian signals with free variances; empty where halves of the snapshots do.
 func (r *Run) unchecked() string {
-	if !r.integrated() || r.Solver.Independent() >= evidence.LeastForHalves || r.Solver.Integrated().FewLearned() {
+	independent := r.Solver.Independent()
+	switch {
+	case !r.integrated() || r.Solver.Integrated().FewLearned() || r.signals() >= evidence.LeastForHalves && independent >= evidence.LeastIndependent:
 		return ""
+	case r.signals() >= evidence.LeastForHalves:
+		return fmt.Sprintf("a Gaussian prior of the signals was fitted, and the evidence reached its maximum; but its error bars are checked by halves of the snapshots, and these resemble each other like %.2g independent ones", independent)
 	}
-	return fmt.Sprintf("a Gaussian prior of the signals was fitted, and the evidence reached its maximum; but its error bars are checked by halves of at least %d independent snapshots, and there are %.2g", evidence.LeastForHalves, r.Solver.Independent())
+	return fmt.Sprintf("a Gaussian prior of the signals was fitted, and the evidence reached its maximum; but its error bars are checked by halves of at least %d snapshots, and there are %d", evidence.LeastForHalves, r.signals())
 }
 
 // mostWidened is the factor of variances, from fits of readings that are drawn anew, up to which an answer from few snapshots can be used though it is weak otherwise: one, and the scatter of a few draws.
@@ -26,7 +30,7 @@ const mostWidened = 1.25
 // uncheckedFew is why the answer of a prior of few parameters cannot be used where there are too few snapshots to check it by their halves; empty where it can. These parameters
 // do not fit themselves to noise, but readings may tell signals from gains too badly.
 func (r *Run) uncheckedFew() string {
-	if factor := r.Solver.WidenedByHalves(); !r.Solver.Integrated().FewLearned() || r.Solver.Independent() >= evidence.LeastForHalves || factor > 0 && factor <= mostWidened {
+	if factor := r.Solver.WidenedByHalves(); !r.Solver.Integrated().FewLearned() || r.signals() >= evidence.LeastForHalves || factor > 0 && factor <= mostWidened {
 		return ""
 	}
 	weak := r.warnMeasurements()
@@ -36,7 +40,7 @@ func (r *Run) uncheckedFew() string {
 	if weak == nil {
 		return ""
 	}
-	return fmt.Sprintf("there are %.2g independent snapshots, and gains of readings drawn from this answer are not found again within its error bars; %s", r.Solver.Independent(), weak.Message)
+	return fmt.Sprintf("there are %d snapshots, and gains of readings drawn from this answer are not found again within its error bars; %s", r.signals(), weak.Message)
 }
 
 // betweenColumns is how many entries lie between columns of W, and the largest distance from their own.
@@ -77,7 +81,7 @@ func (r *Run) warnGaussian() *Warning {
 	}
 	if factor := r.Solver.WidenedByHalves(); factor > max(1, r.Solver.CommonMisfit()) {
 		what := "fits of both halves of the snapshots"
-		if r.Solver.Independent() < evidence.LeastForHalves {
+		if r.signals() < evidence.LeastForHalves {
 			what = "fits of readings drawn from this answer"
 		}
 		text += fmt.Sprintf("; %s differ by more than their errors, so all variances were multiplied by %.2g", what, factor)

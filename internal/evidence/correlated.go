@@ -55,13 +55,27 @@ func (f *Fit) missesSome() bool {
 	return slices.ContainsFunc(f.Families, func(a *Family) bool { return len(a.patterns) > 1 })
 }
 
-// Independent is how many independent snapshots know as much of a variance as these: P, or (Σr)²/Σr² of correlated ones. Those of a scene that does not change are one, and their halves are the same.
+// LeastIndependent is how many independent snapshots there are at least where scenes change. Of one that does not every sensor reads a level of its own, and halves of the snapshots are the same: of 1000 dense entries
+// that 400 sensors read 20 times 71 sensors were left out, and signals were wrong by 100 % with 29 times the stated error. Dense scenes that do not change have 1.00 to 1.08, spectra that follow each other closely 1.5 and more.
+const LeastIndependent = 1.25
+
+// Independent is how many independent snapshots know as much of a variance as these: (tr R)²/tr R² with the covariance R of snapshots, as it was learned or as signals have it. Those of a scene
+// that does not change are one, and their halves are the same. Lines of a scan have no R.
 func (f *Fit) Independent() float64 {
-	if f.Correlated == nil || f.Correlated.InOrder() {
-		return float64(f.read.RawMatrix().Cols)
+	_, p := f.read.Dims()
+	if f.Correlated.InOrder() {
+		return float64(p)
 	}
-	sum := floats.Sum(f.Correlated.values)
-	return sum * sum / floats.Dot(f.Correlated.values, f.Correlated.values)
+	if f.Correlated != nil {
+		sum := floats.Sum(f.Correlated.values)
+		return sum * sum / floats.Dot(f.Correlated.values, f.Correlated.values)
+	}
+	products, count := f.productsOfEntries()
+	if !(count > 0) {
+		return float64(p)
+	}
+	trace, norm := mat.Trace(products), mat.Norm(products, 2)
+	return trace * (trace / (norm * norm))
 }
 
 // InOrder reports whether snapshots follow each other as lines of a scan do (see [Fit.Scanned]).

@@ -257,3 +257,26 @@ func TestTurnedMoves(t *testing.T) {
 		t.Errorf("trace of products %.12g, expected %.12g", trace, products)
 	}
 }
+
+// TestScenesThatDoNotChange count as one snapshot, with variances of their own or with a covariance of snapshots: halves of them say nothing of error bars, and no sensor is stuck since all of them read a level of their own.
+func TestScenesThatDoNotChange(t *testing.T) {
+	const p = 8
+	for _, c := range []struct{ rho, least, most float64 }{{1, 0.99, 1.1}, {0.9, 1.5, 6}, {0, 0.8 * p, p}} {
+		w, y, _, _ := scan(1, 60, 100, p, c.rho)
+		f := learned(t, New(w, y, false), 300)
+		for _, fit := range []*Fit{f, learned(t, f.Correlate(), 300)} {
+			count := fit.Independent()
+			t.Logf("ρ = %g: %.3g independent", c.rho, count)
+			if !(count >= c.least && count <= c.most) {
+				t.Errorf("ρ = %g: they count as %.3g, expected %g to %g", c.rho, count, c.least, c.most)
+			}
+			ratio, err := fit.Halves(t.Context())
+			if err != nil || math.IsNaN(ratio) != (c.rho == 1) {
+				t.Errorf("ρ = %g: halves say %.3g, %v", c.rho, ratio, err)
+			}
+		}
+		if left := f.WithLevels(); c.rho == 1 && left != nil {
+			t.Errorf("sensors %v are taken for stuck", left.Levels.Sensors)
+		}
+	}
+}

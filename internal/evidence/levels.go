@@ -29,6 +29,9 @@ func (f *Fit) WithLevels() *Fit {
 	if f.summed { // the readings were given without the sum
 		return nil
 	}
+	if f.each == 1 && f.Independent() < LeastIndependent {
+		return nil
+	}
 	m, y, next, changed, size := len(f.S), mat.DenseCopyOf(f.read), &Levels{}, false, f.squareOfReadings()
 	if f.Levels != nil {
 		open, _ := f.Variances()

@@ -149,25 +149,15 @@ func (f *Fit) beginAt(from *Fit, first, each int) {
 // the difference of s to their mean its bias, since a bias that falls as 1/P is twice as large in halves (Quenouille's jackknife). Halves
 // returns the mean of both squares relative to the mean variance of s, which is about one where the model is right. Where it is not, as for signals that are not
 // Gaussian, Γ and Δ have fitted themselves to the readings at hand, and the second derivative of the evidence knows nothing of that. It
-// is NaN with fewer than [LeastForHalves] independent snapshots of Gaussian signals with free variances; of others it is then that of readings that are drawn anew, or of halves if that is larger.
+// is NaN for Gaussian signals with free variances where there are fewer than [LeastForHalves] snapshots, or [LeastIndependent] independent ones; of others with few snapshots it is that of readings that are drawn anew.
 func (f *Fit) Halves(ctx context.Context) (ratio float64, err error) {
 	_, p := f.read.Dims()
-	if f.Independent() >= LeastForHalves {
-		return f.halves(ctx)
-	}
-	if f.Sparse == nil && f.Sizes == nil && !f.Drawn() {
+	switch few := f.Sparse != nil || f.Sizes != nil || f.Drawn(); {
+	case few && p < LeastForHalves:
+		return f.redrawn(ctx)
+	case p < LeastForHalves || !few && f.Independent() < LeastIndependent:
 		return math.NaN(), nil
 	}
-	if ratio, err = f.redrawn(ctx); err != nil || p < LeastForHalves {
-		return ratio, err
-	}
-	disagree, err := f.halves(ctx)
-	return max(ratio, disagree), err
-}
-
-// halves is what Halves returns where there are enough independent snapshots.
-func (f *Fit) halves(ctx context.Context) (ratio float64, err error) {
-	_, p := f.read.Dims()
 	var gains [2][]float64
 	for half := range gains {
 		y := mat.NewDense(f.w.Rows, (p+1-half)/2, nil)
