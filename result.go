@@ -158,6 +158,7 @@ type notes struct {
 	placement   amp.Placement // for ScaleInterval; zero where Solve did not make the result
 	detectorSD  float64       // relative, of what was learned of the noise that sensors add themselves
 	logNoiseSD  float64       // of the logarithm of the noise variance, as far as readings determine it by themselves
+	noisesGiven bool          // of each sensor, but for a common factor
 }
 
 // OutlyingReadings are the sensors and signals, from 0, of the readings that were left out.

@@ -64,15 +64,23 @@ func (r *Result) spare() float64 {
 	return max(1, float64(sensors*signals)-r.active()-float64(sensors))
 }
 
-// noiseSD is the standard error of the logarithm of a learned noise variance. Signals that are known worse than noise allows take up more readings than they have entries.
-func (r *Result) noiseSD() float64 { return max(math.Sqrt(2/r.spare()), r.logNoiseSD) }
+// noiseSD is the standard error of the logarithm of a learned noise variance, or of the mean of those of sensors, which the largest ones decide. Signals that are known worse than noise allows take up more readings than they have entries.
+func (r *Result) noiseSD() float64 {
+	uneven := 1.0
+	if each := r.NoiseVar; len(each) > 0 && !r.noisesGiven {
+		mean := stat.Mean(each, nil)
+		uneven = floats.Dot(each, each) / (float64(len(each)) * mean * mean)
+	}
+	return max(math.Sqrt(2*uneven/r.spare()), r.logNoiseSD*math.Sqrt(uneven))
+}
 
 // scale is what is known of it. Of noise variances that were given one by one the common factor is learned, and known to be 1; one number is the mean of those that were learned.
 func (r *run) scale(res *Result) Scale {
 	known := r.opt.Scale
-	if each := r.problem.NoiseVar; each != nil && known.NoiseVar != 0 {
+	switch each := r.problem.NoiseVar; {
+	case each != nil && known.NoiseVar != 0:
 		known.NoiseVar = channel.NoiseOf(res.Channel) * float64(channel.ColumnsOf(res.Channel)) * each[0] / r.state().Noise(0)
-	} else if each == nil {
+	case each == nil && len(res.NoiseVar) > 0:
 		known.NoiseVar *= channel.NoiseOf(res.Channel) / res.meanNoise()
 	}
 	return known

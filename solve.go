@@ -353,7 +353,7 @@ func (r *run) result(d *diagnosis.Run) *Result {
 	if before, sd, ok := r.solver.OwnNoise(); ok { // it has the noise, and what is before the division is as given
 		res.Channel, res.detectorSD = res.Channel.(channel.Noisy).WithNoise(before), sd
 	}
-	res.logNoiseSD = s.LogNoiseSD()
+	res.logNoiseSD, res.noisesGiven = s.LogNoiseSD(), r.problem.NoiseVar != nil
 	res.jointGain = r.solver.JointGain()
 	if q, support := r.solver.Joint(); q != nil {
 		res.ownRows, res.rowsThere = r.solver.OwnRows()

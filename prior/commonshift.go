@@ -222,7 +222,7 @@ func (s *CommonShift) cut(lo, hi, width, top float64, p Prior, lambda, sigma []f
 	for j := 0; j < int(count); j++ {
 		at := lo + float64(j)*width
 		if nothing := s.without(p, lambda, sigma, at, top-shiftDepth-shiftSlack-left, shiftVar) / width; nothing > 2 {
-			if float64(j)+nothing > count {
+			if float64(j)+nothing >= count {
 				break
 			}
 			j += int(nothing)
