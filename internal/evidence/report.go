@@ -2,14 +2,17 @@ package evidence
 
 import (
 	"context"
+	"errors"
 	"math"
 	"math/rand/v2"
+	"runtime"
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/mathext"
 
 	"github.com/calamp/calamp/internal/dense"
+	"github.com/calamp/calamp/internal/parallel"
 )
 
 // Integrate makes X and C the posterior means and variances of the signals with the gains and the variances Γ integrated out. Gains
@@ -158,20 +161,17 @@ func (f *Fit) Halves(ctx context.Context) (ratio float64, err error) {
 	case p < LeastForHalves || !few && f.Independent() < LeastIndependent:
 		return math.NaN(), nil
 	}
-	var gains [2][]float64
-	for half := range gains {
+	gains, err := f.gainsAgain(ctx, 2, func(half int) *mat.Dense {
 		y := mat.NewDense(f.w.Rows, (p+1-half)/2, nil)
 		for k := half; k < p; k += 2 {
 			for row := range f.w.Rows {
 				y.Set(row, k/2, f.read.At(row, k))
 			}
 		}
-		fit, err := f.again(ctx, y)
-		if err != nil {
-			return math.NaN(), err
-		}
-		gains[half] = fit.S
-		floats.Scale(1/floats.Sum(fit.S), fit.S)
+		return y
+	})
+	if err != nil {
+		return math.NaN(), err
 	}
 	variances, err := f.Variances()
 	if err != nil {
@@ -184,6 +184,19 @@ func (f *Fit) Halves(ctx context.Context) (ratio float64, err error) {
 		square += scatter*scatter + bias*bias
 	}
 	return square / floats.Sum(variances), nil
+}
+
+// gainsAgain are the gains, of sum one, of so many fits to other readings, side by side.
+func (f *Fit) gainsAgain(ctx context.Context, count int, readings func(i int) *mat.Dense) ([][]float64, error) {
+	gains, errs := make([][]float64, count), make([]error, count)
+	parallel.Run(count, runtime.GOMAXPROCS(0), func(i int) {
+		fit, err := f.again(ctx, readings(i))
+		if errs[i] = err; err == nil {
+			gains[i] = fit.S
+			floats.Scale(1/floats.Sum(fit.S), fit.S)
+		}
+	})
+	return gains, errors.Join(errs...)
 }
 
 // again is a fit to other readings of the same kind, from the start.
@@ -257,8 +270,8 @@ func (f *Fit) redrawn(ctx context.Context) (ratio float64, err error) {
 		return math.NaN(), err
 	}
 	square, scale, expected := 0.0, floats.Sum(f.S), f.expected()
-	for draw := range uint64(redraws) {
-		random := rand.New(rand.NewPCG(draw, 0))
+	gains, err := f.gainsAgain(ctx, redraws, func(draw int) *mat.Dense {
+		random := rand.New(rand.NewPCG(uint64(draw), 0))
 		y := mat.NewDense(m, p, nil)
 		y.Apply(func(row, k int, read float64) float64 {
 			mu := f.sensorOf(row)
@@ -268,13 +281,14 @@ func (f *Fit) redrawn(ctx context.Context) (ratio float64, err error) {
 			}
 			return (expected.At(row, k) + noise) / f.S[mu]
 		}, f.read)
-		fit, err := f.again(ctx, y)
-		if err != nil {
-			return math.NaN(), err
-		}
-		unit := scale / floats.Sum(fit.S)
-		for mu, s := range fit.S {
-			square += (unit*s - f.S[mu]) * (unit*s - f.S[mu]) / redraws
+		return y
+	})
+	if err != nil {
+		return math.NaN(), err
+	}
+	for _, drawn := range gains {
+		for mu, s := range drawn {
+			square += (scale*s - f.S[mu]) * (scale*s - f.S[mu]) / redraws
 		}
 	}
 	return square / floats.Sum(variances), nil
