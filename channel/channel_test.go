@@ -301,3 +301,44 @@ func TestInverseOfAllReadings(t *testing.T) {
 		}
 	}
 }
+
+// TestWithoutEach compares log Z_out without each reading with that of readings of which it is missing, with the past of earlier samples, and with one that is off by twenty standard deviations.
+func TestWithoutEach(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 35))
+	for _, p := range []GainPrior{Uniform(0.5, 1.5), TruncatedNormal(1, 0.1, 0.5, 1.5), LogNormal(1, 0.2, 0.4, 2.5)} {
+		for _, noise := range []float64{1e-6, 1e-2} {
+			c := Gain{Prior: p, NoiseVar: noise}
+			const count = 40
+			b := NewBlock(c, 1, count)
+			for k := range count {
+				z, v := random.NormFloat64(), noise*random.Float64()
+				b.V[k], b.Omega[k] = v, z+math.Sqrt(v+noise)*random.NormFloat64()
+				b.Y[k] = z / 0.9
+			}
+			b.Y[3], b.Y[7] = math.NaN(), b.Y[7]+20*math.Sqrt(noise)
+			b.Past[readings], b.Past[precision], b.Past[field] = 5, 5/noise, 5*0.9/noise
+			c.Output(b)
+			without, one := make([]float64, count), *b
+			one.Stats, one.LogZ = slices.Clone(b.Stats), slices.Clone(b.LogZ)
+			if !c.WithoutEach(b, without) {
+				t.Fatalf("%v: it can", p)
+			}
+			worst := 0.0
+			for k, got := range without {
+				if math.IsNaN(b.Y[k]) != math.IsNaN(got) {
+					t.Fatalf("reading %d: %g", k, got)
+				} else if math.IsNaN(got) {
+					continue
+				}
+				one.Y = slices.Clone(b.Y)
+				one.Y[k] = math.NaN()
+				c.Output(&one)
+				worst = max(worst, math.Abs(got-one.LogZ[0])/max(1, math.Abs(one.LogZ[0])))
+			}
+			t.Logf("%v, Δ = %g: %.2g", p.Name(), noise, worst)
+			if !(worst < 1e-11) {
+				t.Errorf("%v, Δ = %g: off by %.2g", p, noise, worst)
+			}
+		}
+	}
+}

@@ -39,7 +39,7 @@ type outliers struct {
 	// Of the sensor that is looked at.
 	block   channel.Block // of all its readings
 	removed []bool        // P, those that are taken out of it
-	without []float64     // P, evidence of the readings that are left without each of them; nil where covariances are not followed
+	without []float64     // P, evidence of the readings that are left without each of them, NaN where it is not known; nil where neither the channel nor covariances say it at once
 }
 
 const (
@@ -83,6 +83,11 @@ const (
 	wildOutlier = 10
 )
 
+// leavesOut is a channel that says log Z_out of a sensor without each of its readings at once (see [channel.Gain.WithoutEach]).
+type leavesOut interface {
+	WithoutEach(b *channel.Block, without []float64) bool
+}
+
 // Begin implements [Part].
 func (p *outliers) Begin(s *Solver) {
 	e := s.State
@@ -92,7 +97,7 @@ func (p *outliers) Begin(s *Solver) {
 		p.odds[j] = math.Inf(-1)
 	}
 	p.block, p.removed = *channel.NewBlock(e.model.Channel, 1, e.Each), make([]bool, e.Each)
-	if e.correlated != nil {
+	if _, leaves := channel.InOrder(e.model.Channel).(leavesOut); leaves || e.correlated != nil {
 		p.without = make([]float64, e.Each)
 	}
 	p.typical = channel.TypicalSquare(p.y, e.Each)
@@ -350,7 +355,7 @@ func (p *outliers) judge(s *State, mu int) (worst int) {
 
 // other is the evidence of sensor mu with reading k removed in place of left, or left in place of removed.
 func (p *outliers) other(s *State, mu, k int) float64 {
-	if p.without != nil && !p.removed[k] {
+	if p.without != nil && !p.removed[k] && !math.IsNaN(p.without[k]) {
 		return p.without[k]
 	}
 	p.removed[k] = !p.removed[k]
@@ -377,7 +382,15 @@ func (p *outliers) evidence(s *State, mu int, without []float64) float64 {
 		}
 		return math.Inf(-1)
 	}
-	channel.InOrder(s.model.Channel).Output(b)
+	inOrder := channel.InOrder(s.model.Channel)
+	inOrder.Output(b)
+	if without != nil {
+		if by, leaves := inOrder.(leavesOut); !leaves || !by.WithoutEach(b, without) {
+			for k := range without {
+				without[k] = math.NaN()
+			}
+		}
+	}
 	if z := b.LogZ[0]; !math.IsNaN(z) {
 		return z
 	}
