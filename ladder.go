@@ -680,13 +680,14 @@ func (t *tries) withOffsets(first *try) (likelier bool, err error) {
 	if without.res.cut { // it is no answer
 		t.done = slices.DeleteFunc(t.done, func(a *try) bool { return a == without })
 	}
-	p, opt, before := *without.problem, without.opt, len(t.done)
+	p, opt := *without.problem, without.opt
 	p.Channel = channel.WithInOrder(p.Channel, channel.Offset{Prior: channel.OffsetPrior{Gain: gain.Prior, SD: GuessOffset(p.Y, nil)}, NoiseVar: gain.NoiseVar})
 	opt.Learn.Offset, opt.untilOffsets, t.offsets = true, false, true
-	if err := t.run(&try{name: "sensors with offsets, " + without.name, problem: &p, opt: opt, blamed: without.blamed}); err != nil {
+	with := &try{name: "sensors with offsets, " + without.name, problem: &p, opt: opt, blamed: without.blamed}
+	if err := t.run(with); err != nil {
 		return false, err
 	}
-	likelier = slices.ContainsFunc(t.done[before:], func(a *try) bool { return a.score() > without.score() })
+	likelier = slices.Contains(t.done, with) && with.score() > without.score()
 	if likelier || !without.res.cut {
 		return likelier, nil
 	}

@@ -320,9 +320,7 @@ func TestWithoutEach(t *testing.T) {
 			c.Output(b)
 			without, one := make([]float64, count), *b
 			one.Stats, one.LogZ = slices.Clone(b.Stats), slices.Clone(b.LogZ)
-			if !c.WithoutEach(b, without) {
-				t.Fatalf("%v: it can", p)
-			}
+			c.WithoutEach(b, without)
 			worst := 0.0
 			for k, got := range without {
 				if math.IsNaN(b.Y[k]) != math.IsNaN(got) {

@@ -2,12 +2,15 @@ package channel
 
 import "math"
 
-// WithoutEach writes log Z_out of a sensor without each of its readings (P), after Output of a block of this one sensor. It is NaN where it has to be asked by itself: a missing reading has none, and one
-// that is most of Σ y²/D leaves no digits of the others. WithoutEach reports whether it can: clipped readings have no sums. Sums over readings are those of all but one of them: P integrals over s, where P calls of
+// WithoutEach writes log Z_out of a sensor without each of its readings (P), after Output of a block of this one sensor. It is NaN where it has to be asked by itself: a missing reading has none, one
+// that is most of Σ y²/D leaves no digits of the others, and where readings may be clipped there are no sums. Sums over readings are those of all but one of them: P integrals over s, where P calls of
 // Output take P² readings.
-func (c Gain) WithoutEach(b *Block, without []float64) bool {
-	if c.Saturation > 0 || b.Rows() != 1 {
-		return false
+func (c Gain) WithoutEach(b *Block, without []float64) {
+	if c.Saturation > 0 {
+		for k := range without {
+			without[k] = math.NaN()
+		}
+		return
 	}
 	const most = 0.5 // of Σ y²/D: one bit is lost
 	width, s := len(b.Stats), b.S[0]
@@ -41,5 +44,4 @@ func (c Gain) WithoutEach(b *Block, without []float64) bool {
 		square := squares - r*r/d + step*(2*(slope-r*y/d)+step*(curvature-y*y/d))
 		without[k] += mean*(past[field]-0.5*past[precision]*mean) + c.Prior.logWeight(mean) - logMass - 0.5*(square+logs-math.Log(2*math.Pi*d))
 	}
-	return true
 }

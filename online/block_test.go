@@ -93,18 +93,7 @@ func TestBlockResumes(t *testing.T) {
 			y[7] = math.NaN()
 		}
 		absorb(t, c, y)
-		b, err := d.Snapshot().MarshalBinary()
-		if err != nil {
-			t.Fatal(err)
-		}
-		var s online.State
-		if err := s.UnmarshalBinary(b); err != nil {
-			t.Fatal(err)
-		}
-		d = part.calibrator(t, online.Options{Block: 12})
-		if err := d.Restore(&s); err != nil {
-			t.Fatal(err)
-		}
+		d = again(t, d, part.calibrator(t, online.Options{Block: 12}))
 		absorb(t, d, y)
 	}
 	sameState := func() {

@@ -90,18 +90,7 @@ func TestPersistentBlocks(t *testing.T) {
 		if k >= 40 && w.nmse(e.X) > 3e-3 {
 			unfound++
 		}
-		b, err := d.Snapshot().MarshalBinary()
-		if err != nil {
-			t.Fatal(err)
-		}
-		var s online.State
-		if err := s.UnmarshalBinary(b); err != nil {
-			t.Fatal(err)
-		}
-		d = w.persisting(t, true, online.Options{})
-		if err := d.Restore(&s); err != nil {
-			t.Fatal(err)
-		}
+		d = again(t, d, w.persisting(t, true, online.Options{}))
 		absorb(t, d, y)
 	}
 	a, err := c.Snapshot().MarshalBinary()

@@ -21,6 +21,7 @@ type CommonShift struct {
 	// its variance; and the variance of the sum of all entries, each times its a.
 	LogNorm, Mean, Var, SumVar float64
 
+	highest        float64 // the density where it would be largest of Gaussian entries
 	sorted         []float64
 	panels         []shiftPanel
 	nodes          []shiftNode
@@ -146,7 +147,8 @@ func (s *CommonShift) place(p Prior, lambda, sigma []float64, shiftVar float64) 
 	near := shiftNear * math.Sqrt(most)
 
 	s.panels = s.panels[:0]
-	top, end := s.log(p, lambda, sigma, s.likely(p, lambda, sigma, shiftVar), shiftVar), -reach
+	top, end := math.Inf(-1), -reach
+	s.highest = s.log(p, lambda, sigma, min(max(s.likely(p, lambda, sigma, shiftVar), -reach), reach), shiftVar)
 	for i := 0; i < len(s.sorted) && s.sorted[i]-near < reach; {
 		lo, hi := max(s.sorted[i]-near, -reach), 0.0
 		if lo > end {
@@ -221,7 +223,7 @@ func (s *CommonShift) cut(lo, hi, width, top float64, p Prior, lambda, sigma []f
 	left := s.log(p, lambda, sigma, lo, shiftVar)
 	for j := 0; j < int(count); j++ {
 		at := lo + float64(j)*width
-		if nothing := s.without(p, lambda, sigma, at, top-shiftDepth-shiftSlack-left, shiftVar) / width; nothing > 2 {
+		if nothing := s.without(p, lambda, sigma, at, max(top, s.highest)-shiftDepth-shiftSlack-left, shiftVar) / width; nothing > 2 {
 			if float64(j)+nothing >= count {
 				break
 			}

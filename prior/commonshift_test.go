@@ -104,3 +104,23 @@ func TestCommonShiftAlong(t *testing.T) {
 		near("variance", spread[k], variance[k]/total-mean[k]/total*(mean[k]/total))
 	}
 }
+
+// TestCommonShiftFarOff: fields that ask for a c beyond what is looked at, and many equal ones whose peak is far narrower than a panel, still have a posterior.
+func TestCommonShiftFarOff(t *testing.T) {
+	for _, c := range []struct {
+		density, field, sigma, shift float64
+		count                        int
+	}{{1, 200, 1e-3, 0.05, 4}, {0.25, 0.3, 1e-2, 1, 4000}, {0.25, 0.0025, 1e-4, 1, 4000}} {
+		g := GaussBernoulli{Density: c.density, SignalMean: 0.3, SignalVar: 1.2}
+		lambda, sigma := make([]float64, c.count), make([]float64, c.count)
+		mean, variance := make([]float64, c.count), make([]float64, c.count)
+		for k := range lambda {
+			lambda[k], sigma[k] = c.field, c.sigma
+		}
+		var s CommonShift
+		s.Posterior(g, mean, variance, lambda, sigma, c.shift)
+		if len(s.nodes) == 0 || math.IsNaN(s.LogNorm) || math.IsNaN(mean[0]) || !(variance[0] >= 0) {
+			t.Errorf("%+v: %d nodes, log %g, mean %g, variance %g", c, len(s.nodes), s.LogNorm, mean[0], variance[0])
+		}
+	}
+}

@@ -541,8 +541,6 @@ func (g *complexSites) offsetScore() (score float64, cut bool) { return 0, false
 // apartOf implements [integrating]: there is one prior alone.
 func (g *complexSites) apartOf() []int { return nil }
 
-func (g *complexSites) independent() float64 { return float64(g.P / 2) }
-
 func (g *complexSites) noiseMisfit() *evidence.NoiseMisfit { return nil }
 
 // Report implements [Part]: error bars are wider where halves of the snapshots disagree.

@@ -741,7 +741,6 @@ type integrating interface {
 	offsetScore() (score float64, cut bool)
 	apartOf() []int
 	noiseMisfit() *evidence.NoiseMisfit
-	independent() float64
 }
 
 func (g *gaussian) integrated() Integrated {
@@ -751,7 +750,6 @@ func (g *gaussian) integrated() Integrated {
 func (g *gaussian) widenedBy() float64                     { return g.widened }
 func (g *gaussian) offsetScore() (score float64, cut bool) { return g.score, g.cut }
 func (g *gaussian) apartOf() []int                         { return g.doubtful }
-func (g *gaussian) independent() float64                   { return g.fit.Independent() }
 func (g *gaussian) noiseMisfit() *evidence.NoiseMisfit     { return g.misfit }
 
 // WidenedByHalves is the factor of all variances that halves of the snapshots asked for, or what all of them have in common (see [Solver.CommonMisfit]), where signals were integrated out; 0
@@ -763,10 +761,10 @@ func (s *Solver) WidenedByHalves() float64 {
 	return 0
 }
 
-// Independent is how many independent snapshots know as much of variances as those that were read, where signals were integrated out; 0 elsewhere.
+// Independent is how many independent snapshots know as much of variances as those that were read, where real signals were integrated out; 0 elsewhere.
 func (s *Solver) Independent() float64 {
-	if i, is := s.Iteration.(integrating); is {
-		return i.independent()
+	if g := s.gaussian(); g != nil {
+		return g.fit.Independent()
 	}
 	return 0
 }

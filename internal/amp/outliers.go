@@ -85,7 +85,7 @@ const (
 
 // leavesOut is a channel that says log Z_out of a sensor without each of its readings at once (see [channel.Gain.WithoutEach]).
 type leavesOut interface {
-	WithoutEach(b *channel.Block, without []float64) bool
+	WithoutEach(b *channel.Block, without []float64)
 }
 
 // Begin implements [Part].
@@ -385,11 +385,7 @@ func (p *outliers) evidence(s *State, mu int, without []float64) float64 {
 	inOrder := channel.InOrder(s.model.Channel)
 	inOrder.Output(b)
 	if without != nil {
-		if by, leaves := inOrder.(leavesOut); !leaves || !by.WithoutEach(b, without) {
-			for k := range without {
-				without[k] = math.NaN()
-			}
-		}
+		inOrder.(leavesOut).WithoutEach(b, without)
 	}
 	if z := b.LogZ[0]; !math.IsNaN(z) {
 		return z

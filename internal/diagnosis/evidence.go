@@ -13,14 +13,18 @@ func (r *Run) integrated() bool { return r.Plan.Algorithm == solver.Evidence }
 
 // unchecked is why nothing checks the error bars of Gaussian signals with free variances; empty where halves of the snapshots do.
 func (r *Run) unchecked() string {
-	independent := r.Solver.Independent()
-	switch {
-	case !r.integrated() || r.Solver.Integrated().FewLearned() || r.signals() >= evidence.LeastForHalves && independent >= evidence.LeastIndependent:
+	if !r.integrated() || r.Solver.Integrated().FewLearned() {
 		return ""
-	case r.signals() >= evidence.LeastForHalves:
-		return fmt.Sprintf("a Gaussian prior of the signals was fitted, and the evidence reached its maximum; but its error bars are checked by halves of the snapshots, and these resemble each other like %.2g independent ones", independent)
 	}
-	return fmt.Sprintf("a Gaussian prior of the signals was fitted, and the evidence reached its maximum; but its error bars are checked by halves of at least %d snapshots, and there are %d", evidence.LeastForHalves, r.signals())
+	halves := fmt.Sprintf("at least %d snapshots, and there are %d", evidence.LeastForHalves, r.signals())
+	if r.signals() >= evidence.LeastForHalves {
+		independent := r.Solver.Independent()
+		if independent >= evidence.LeastIndependent {
+			return ""
+		}
+		halves = fmt.Sprintf("the snapshots, and these resemble each other like %.2g independent ones", independent)
+	}
+	return "a Gaussian prior of the signals was fitted, and the evidence reached its maximum; but its error bars are checked by halves of " + halves
 }
 
 // mostWidened is the factor of variances, from fits of readings that are drawn anew, up to which an answer from few snapshots can be used though it is weak otherwise: one, and the scatter of a few draws.
