@@ -2,12 +2,14 @@ package amp
 
 import (
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
-	"gonum.org/v1/gonum/lapack/lapack64"
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/calamp/calamp/internal/dense"
 	"github.com/calamp/calamp/internal/parallel"
 	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
@@ -43,21 +45,20 @@ type jointMoves struct {
 	border *mat.Dense // extra×M: the further columns of W without its means
 	common []float64  // P, see [Proportions]
 
-	tau, ds []float64         // M: precision of the prior of s, and its step
-	gains   blas64.Symmetric  // the gains' part of the system when the signals follow
-	factor  blas64.Triangular // of it
+	tau, ds []float64    // M: precision of the prior of s, and its step
+	gains   dense.Matrix // M×M, below the diagonal: the gains' part of the system when the signals follow, then L of it
 	signals []jointSignal
 	shifts  []int // N: how often an entry was shifted
 }
 
 // jointSignal is one signal's part of the system.
 type jointSignal struct {
-	y, weight, rest []float64         // M: readings, and one over their noise, 0 where missing; q - W p/Λ
-	active          []int             // entries that move
-	inverse, pull   []float64         // of these, 1/Λ and p
-	columns         blas64.General    // active×M: Wᵀ/√Δ
-	factor          blas64.Triangular // U of B = Λ + WᵀW/Δ = UᵀU
-	follow          blas64.General    // active×M: U⁻ᵀ Wᵀ y/Δ; U⁻¹ times it is how entries follow the gains
+	y, weight, rest []float64    // M: readings, and one over their noise, 0 where missing; q - W p/Λ
+	active          []int        // entries that move
+	inverse, pull   []float64    // of these, 1/Λ and p
+	columns         dense.Matrix // active×M: Wᵀ/√Δ
+	factor          dense.Matrix // below the diagonal: L of Λ + WᵀW/Δ = LLᵀ, or of the readings' 1 + WΛ⁻¹Wᵀ/Δ where these are fewer
+	follow          dense.Matrix // active×M: L⁻¹ Wᵀ y/Δ, or M×M: L⁻¹ y/√Δ
 	solvable        bool
 }
 
@@ -82,7 +83,7 @@ func newJointMoves(s *State, w operator.Matrix, common []float64) (*jointMoves, 
 	j := &jointMoves{
 		state: s, common: common, w: mat.NewDense(s.M, s.N, nil),
 		tau: make([]float64, s.M), ds: make([]float64, s.M),
-		gains:   blas64.Symmetric{N: s.M, Stride: s.M, Data: make([]float64, s.M*s.M), Uplo: blas.Upper},
+		gains:   dense.New(s.M, s.M),
 		signals: make([]jointSignal, s.P), shifts: make([]int, s.N),
 	}
 	for mu := range s.M {
@@ -163,7 +164,7 @@ func (j *jointMoves) solveGains() {
 			j.ds[mu] -= s.y[mu] * g
 		}
 	}
-	lapack64.Potrs(j.factor, column(j.ds))
+	dense.Solve(j.gains, j.ds)
 }
 
 // assemble sets up the system.
@@ -176,13 +177,18 @@ func (j *jointMoves) assemble() bool {
 		j.signals[k].eliminate(j.w)
 	})
 	j.sites()
+	return j.follows()
+}
+
+// follows takes what signals leave open from the gains' system; false where one of them is beyond double precision.
+func (j *jointMoves) follows() bool {
 	for k := range j.signals {
 		s := &j.signals[k]
 		if !s.solvable {
 			return false
 		}
-		if len(s.active) > 0 {
-			blas64.Syrk(blas.Trans, -1, s.follow, 1, j.gains)
+		if sign := s.sign(); len(s.active) > 0 {
+			dense.AddProduct(j.gains, sign, s.follow.T(), s.follow, dense.Lower, j.state.Threads)
 		}
 	}
 	return true
@@ -199,17 +205,16 @@ func (j *jointMoves) sites() {
 		total := j.tau[mu]
 		for k := range j.signals {
 			s := &j.signals[k]
-			total += s.y[mu] * (s.y[mu] * s.weight[mu])
+			if !s.byReadings() {
+				total += s.y[mu] * (s.y[mu] * s.weight[mu])
+			}
 		}
 		j.gains.Data[mu*e.M+mu] = total
 	}
 }
 
 // solvable factors the gains' system.
-func (j *jointMoves) solvable() (ok bool) {
-	j.factor, ok = lapack64.Potrf(j.gains)
-	return ok
-}
+func (j *jointMoves) solvable() bool { return dense.Factor(j.gains, j.state.Threads) }
 
 // read fills in the readings of signal k and what x leaves of them, with noise of no less than
 // least.
@@ -254,6 +259,9 @@ func (j *jointMoves) choose(k int) {
 	}
 }
 
+// byReadings reports whether the signal is eliminated in the space of its readings, which are fewer than the entries that move.
+func (s *jointSignal) byReadings() bool { return len(s.active) > len(s.y) }
+
 // eliminate expresses the signal by the gains.
 func (s *jointSignal) eliminate(w *mat.Dense) {
 	n, m := len(s.active), len(s.y)
@@ -261,23 +269,73 @@ func (s *jointSignal) eliminate(w *mat.Dense) {
 	if n == 0 {
 		return
 	}
-	s.columns, s.follow = resized(s.columns, n, m), resized(s.follow, n, m)
+	s.columns = resized(s.columns, n, m)
 	for mu, weight := range s.weight {
 		row, root := w.RawRowView(mu), math.Sqrt(weight)
 		for a, i := range s.active {
-			v := root * row[i]
-			s.columns.Data[a*m+mu] = v
-			s.follow.Data[a*m+mu] = v * root * s.y[mu]
+			s.columns.Data[a*m+mu] = root * row[i]
 		}
 	}
-	b := blas64.Symmetric{N: n, Stride: n, Data: make([]float64, n*n), Uplo: blas.Upper}
+	if s.byReadings() {
+		s.ofReadings()
+	} else {
+		s.ofEntries()
+	}
+	dense.SolveLower(s.factor, s.follow, 1)
+}
+
+// ofEntries factors what is known of entries, whose part of the gains' system is y/Δ y less the square of follow.
+func (s *jointSignal) ofEntries() {
+	n, m := s.columns.Rows, s.columns.Columns
+	s.factor, s.follow = cleared(s.factor, n, n), resized(s.follow, n, m)
 	for a, inverse := range s.inverse {
-		b.Data[a*n+a] = 1 / inverse
+		s.factor.Data[a*n+a] = 1 / inverse
+		for mu, c := range s.columns.Row(a) {
+			s.follow.Data[a*m+mu] = c * math.Sqrt(s.weight[mu]) * s.y[mu]
+		}
 	}
-	blas64.Syrk(blas.NoTrans, 1, s.columns, 1, b)
-	if s.factor, s.solvable = lapack64.Potrf(b); s.solvable {
-		blas64.Trsm(blas.Left, blas.Trans, 1, s.factor, s.follow)
+	dense.AddProduct(s.factor, 1, s.columns, s.columns.T(), dense.Lower, 1)
+	s.solvable = dense.Factor(s.factor, 1)
+}
+
+// ofReadings factors how far readings spread, y/√Δ (1 + WΛ⁻¹Wᵀ/Δ)⁻¹ y/√Δ being the gains' system, the square of follow.
+func (s *jointSignal) ofReadings() {
+	m, spread := len(s.y), dense.New(s.columns.Rows, s.columns.Columns)
+	s.factor, s.follow = cleared(s.factor, m, m), cleared(s.follow, m, m)
+	for a, inverse := range s.inverse {
+		floats.AddScaled(spread.Row(a), inverse, s.columns.Row(a))
 	}
+	for mu, weight := range s.weight {
+		s.factor.Data[mu*m+mu], s.follow.Data[mu*m+mu] = 1, s.y[mu]*math.Sqrt(weight)
+	}
+	dense.AddProduct(s.factor, 1, s.columns.T(), spread, dense.Lower, 1)
+	s.solvable = dense.Factor(s.factor, 1)
+}
+
+// sign is that of the square of follow in the gains' system.
+func (s *jointSignal) sign() float64 {
+	if s.byReadings() {
+		return 1
+	}
+	return -1
+}
+
+// followed are how the active entries follow the gains (active×M), dx = K ds, and the variances of these with the gains known. The factor is used up.
+func (s *jointSignal) followed() (moves dense.Matrix, alone []float64) {
+	moves = dense.New(len(s.active), len(s.y))
+	if !s.byReadings() {
+		alone = dense.InvertDiagonal(s.factor, 1)
+		dense.AddProduct(moves, 1, s.factor.T(), s.follow, dense.All, 1)
+		return moves, alone
+	}
+	dense.SolveRight(s.factor, s.columns, 1)
+	dense.AddProduct(moves, 1, s.columns, s.follow, dense.All, 1)
+	alone = make([]float64, len(s.active))
+	for a, inverse := range s.inverse {
+		floats.Scale(inverse, moves.Row(a))
+		alone[a] = max(0, inverse-inverse*inverse*floats.Dot(s.columns.Row(a), s.columns.Row(a)))
+	}
+	return moves, alone
 }
 
 // solve returns (Δ + W Λ⁻¹ Wᵀ)⁻¹ v.
@@ -286,11 +344,14 @@ func (s *jointSignal) solve(v []float64) []float64 {
 	for mu, w := range s.weight {
 		out[mu] = math.Sqrt(w) * v[mu]
 	}
-	if len(s.active) > 0 {
-		a := make([]float64, len(s.active))
-		blas64.Gemv(blas.NoTrans, 1, s.columns, vector(out), 0, vector(a))
-		lapack64.Potrs(s.factor, column(a))
-		blas64.Gemv(blas.Trans, -1, s.columns, vector(a), 1, vector(out))
+	switch {
+	case s.byReadings():
+		dense.Solve(s.factor, out)
+	case len(s.active) > 0:
+		a, columns := make([]float64, len(s.active)), general(s.columns)
+		blas64.Gemv(blas.NoTrans, 1, columns, vector(out), 0, vector(a))
+		dense.Solve(s.factor, a)
+		blas64.Gemv(blas.Trans, -1, columns, vector(a), 1, vector(out))
 	}
 	for mu, w := range s.weight {
 		out[mu] *= math.Sqrt(w)
@@ -340,14 +401,19 @@ func (j *jointMoves) moveFurther(k int, dg []float64) {
 	}
 }
 
-func column(v []float64) blas64.General {
-	return blas64.General{Rows: len(v), Cols: 1, Stride: 1, Data: v}
+// general is a matrix that is no transpose, for products with a vector.
+func general(a dense.Matrix) blas64.General {
+	return blas64.General{Rows: a.Rows, Cols: a.Columns, Stride: a.Down, Data: a.Data}
 }
 
-// resized is g with another shape, and any content.
-func resized(g blas64.General, rows, cols int) blas64.General {
-	if cap(g.Data) < rows*cols {
-		g.Data = make([]float64, rows*cols)
-	}
-	return blas64.General{Rows: rows, Cols: cols, Stride: cols, Data: g.Data[:rows*cols]}
+// resized is a with another shape, and any content.
+func resized(a dense.Matrix, rows, columns int) dense.Matrix {
+	return dense.Of(slices.Grow(a.Data[:0], rows*columns)[:rows*columns], rows, columns)
+}
+
+// cleared is a matrix of zeros that takes the place of a.
+func cleared(a dense.Matrix, rows, columns int) dense.Matrix {
+	a = resized(a, rows, columns)
+	clear(a.Data)
+	return a
 }

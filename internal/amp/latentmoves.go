@@ -87,14 +87,7 @@ func (j *latentMoves) step() bool {
 	e := j.state
 	parallel.Run(e.P, e.Threads, j.linearise)
 	j.sites()
-	for k := range j.signals {
-		s := &j.signals[k]
-		if !s.solvable {
-			return false
-		}
-		blas64.Syrk(blas.Trans, -1, s.follow, 1, j.gains)
-	}
-	if !j.solvable() {
+	if !j.follows() || !j.solvable() {
 		return false
 	}
 	j.solveGains()

@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/dense"
 	"github.com/calamp/calamp/operator"
@@ -154,19 +156,11 @@ func entriesOut(w, cross dense.Matrix, gamma []float64, threads int) (moves dens
 		return moves, nil, false
 	}
 	dense.SolveLower(l, cross, threads)
-	dense.InvertLower(l, threads)
-	moves, alone = dense.New(n, cross.Columns), make([]float64, n)
-	for row := range n {
-		clear(l.Row(row)[row+1:])
-		for i, v := range l.Row(row)[:row+1] {
-			alone[i] += gamma[i] * v * v
-		}
-	}
+	alone, moves = dense.InvertDiagonal(l, threads), dense.New(n, cross.Columns)
 	dense.AddProduct(moves, 1, l.T(), cross, dense.All, threads)
 	for i, v := range gamma {
-		for mu := range moves.Row(i) {
-			moves.Row(i)[mu] *= math.Sqrt(v)
-		}
+		alone[i] *= v
+		floats.Scale(math.Sqrt(v), moves.Row(i))
 	}
 	return moves, alone, true
 }

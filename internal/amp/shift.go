@@ -3,11 +3,11 @@ package amp
 import (
 	"math"
 
-	"gonum.org/v1/gonum/blas"
-	"gonum.org/v1/gonum/blas/blas64"
-	"gonum.org/v1/gonum/lapack/lapack64"
+	"gonum.org/v1/gonum/floats"
 
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/dense"
+	"github.com/calamp/calamp/internal/parallel"
 	"github.com/calamp/calamp/prior"
 )
 
@@ -60,14 +60,6 @@ func (j *jointMoves) shift() (any bool) {
 	return any
 }
 
-// followed replaces follow by how the active entries follow the gains, dx = K ds.
-func (s *jointSignal) followed() blas64.General {
-	if len(s.active) > 0 {
-		blas64.Trsm(blas.Left, blas.NoTrans, 1, s.factor, s.follow)
-	}
-	return s.follow
-}
-
 // Report makes the posterior variances of gains and signals at least those of the
 // joint system: what AMP says of gains leaves out that the signals are not known
 // independently of each other. The global scale stays out of them.
@@ -86,33 +78,24 @@ func (j *jointMoves) Report(s *Solver) {
 	}
 }
 
-// widen is what the joint system says.
+// widen is what the joint system says: of entries with the gains known, and what errors of these make of them.
 func (j *jointMoves) widen() {
 	e := j.state
-	for k := range j.signals {
+	parallel.Run(e.P, e.Threads, func(k int) {
 		s := &j.signals[k]
-		follow := s.followed()
 		if len(s.active) == 0 {
-			continue
+			return
 		}
-		blas64.Trsm(blas.Right, blas.NoTrans, 1, j.factor, follow)
-		own, ok := lapack64.Potri(s.factor)
+		moves, alone := s.followed()
+		dense.SolveRight(j.gains, moves, 1)
 		for a, i := range s.active {
-			length := blas64.Nrm2(vector(row(follow, a)))
-			c := length * length
-			if ok {
-				c += own.Data[a*own.Stride+a]
-			}
-			e.C[k*e.N+i] = max(e.C[k*e.N+i], c)
+			c := &e.C[k*e.N+i]
+			*c = max(*c, alone[a]+floats.Dot(moves.Row(a), moves.Row(a)))
 		}
-	}
-	covariance, ok := lapack64.Potri(j.factor)
-	if !ok {
-		return
-	}
-	for mu, s := range e.S {
-		if v := covariance.Data[mu*covariance.Stride+mu]; v > e.SVar[mu] {
-			e.calibration.SetNormal(e.Of(e.Stats, mu), s, v)
+	})
+	for mu, v := range dense.InvertDiagonal(j.gains, e.Threads) {
+		if v > e.SVar[mu] {
+			e.calibration.SetNormal(e.Of(e.Stats, mu), e.S[mu], v)
 			e.SVar[mu] = v
 		}
 	}
@@ -178,11 +161,12 @@ func (j *jointMoves) followShifts(together []float64) {
 
 // holdScale adds the knowledge of the global scale to the gains' system.
 func (j *jointMoves) holdScale() {
-	s, most := vector(j.state.S), 0.0
-	for mu := range s.N {
-		most = max(most, j.gains.Data[mu*s.N+mu])
+	s, most := j.state.S, 0.0
+	for mu := range s {
+		most = max(most, j.gains.At(mu, mu))
 	}
-	blas64.Syr(noScale*most/blas64.Dot(s, s), s, j.gains)
+	hold := noScale * most / floats.Dot(s, s)
+	for mu, v := range s {
+		floats.AddScaled(j.gains.Row(mu)[:mu+1], hold*v, s[:mu+1])
+	}
 }
-
-func row(g blas64.General, i int) []float64 { return g.Data[i*g.Stride : i*g.Stride+g.Cols] }

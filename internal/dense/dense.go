@@ -397,6 +397,19 @@ func invertSmall(l Matrix) {
 	}
 }
 
+// InvertDiagonal replaces L by L⁻¹, with zeros above the diagonal, and returns the diagonal of A⁻¹ = L⁻ᵀL⁻¹, for A = LLᵀ.
+func InvertDiagonal(l Matrix, threads int) []float64 {
+	InvertLower(l, threads)
+	clearAbove(l)
+	diagonal := make([]float64, l.Rows)
+	for i := range l.Rows {
+		for j, v := range l.Row(i)[:i+1] {
+			diagonal[j] += float64(v * v)
+		}
+	}
+	return diagonal
+}
+
 func clearAbove(l Matrix) {
 	for i := range l.Rows {
 		clear(l.Row(i)[i+1:])
