@@ -29,9 +29,13 @@ func (f *Fit) MatrixScores(products []func(u, x []float64) error) (slope, scatte
 	pulled := dense.New(len(f.S), len(products)) // c
 	for _, a := range f.Families {
 		for _, at := range a.patterns {
+			through, err := f.through(products, a, at)
+			if err != nil {
+				return nil, nil, nil, err
+			}
 			for _, k := range at.snapshots {
 				own := make([]float64, len(products))
-				if err := f.addMatrixScores(own, information, pulled, products, a, at, k); err != nil {
+				if err := f.addMatrixScores(own, information, pulled, products, through, at, k); err != nil {
 					return nil, nil, nil, err
 				}
 				floats.Add(slope, own)
@@ -57,23 +61,40 @@ func (f *Fit) MatrixScores(products []func(u, x []float64) error) (slope, scatte
 	return slope, scatter, information, nil
 }
 
+// through are D_j Γ Wᵀ of a pattern's snapshots, sensors by rows of the pattern.
+func (f *Fit) through(products []func(u, x []float64) error, a *Family, at *pattern) ([]dense.Matrix, error) {
+	out, weighted := make([]dense.Matrix, len(products)), make([]float64, 0, len(at.rows)*f.w.Columns)
+	w := f.allColumns(at)
+	for i := range at.rows {
+		for entry, gamma := range a.Gamma {
+			weighted = append(weighted, gamma*w.At(i, entry))
+		}
+	}
+	for j, product := range products {
+		out[j] = dense.New(f.w.Rows, len(at.rows))
+		if err := product(out[j].Data, f.withoutSum(weighted)); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
 // addMatrixScores adds what a snapshot says: pulled is c.
-func (f *Fit) addMatrixScores(slope []float64, information *mat.SymDense, pulled dense.Matrix, products []func(u, x []float64) error, a *Family, at *pattern, k int) error {
+func (f *Fit) addMatrixScores(slope []float64, information *mat.SymDense, pulled dense.Matrix, products []func(u, x []float64) error, through []dense.Matrix, at *pattern, k int) error {
 	rows, signal := len(at.rows), make([]float64, f.w.Columns)
 	mat.Col(signal, k, f.X)
-	open, along, weighted := f.openTo(a, at, k), make([][]float64, len(products)), make([][]float64, len(products))
+	left, done := f.leftOf(at, k)
+	defer done()
+	along, weighted := make([][]float64, len(products)), make([][]float64, len(products))
 	for j, product := range products {
-		moved, traced := make([]float64, f.w.Rows), make([]float64, f.w.Rows*rows)
+		moved := make([]float64, f.w.Rows)
 		if err := product(moved, f.withoutSum(signal)); err != nil {
-			return err
-		}
-		if err := product(traced, f.withoutSum(open.Data)); err != nil {
 			return err
 		}
 		along[j], weighted[j] = make([]float64, rows), make([]float64, rows)
 		for i, mu := range at.rows {
 			along[j][i] = moved[mu]
-			slope[j] += f.G.At(mu, k)*moved[mu] - traced[mu*rows+i]
+			slope[j] += f.G.At(mu, k)*moved[mu] - floats.Dot(left.Row(i), through[j].Row(mu))
 		}
 		for i, mu := range at.rows {
 			weighted[j][i] = floats.Dot(at.inverse.Row(i), along[j])
@@ -86,25 +107,17 @@ func (f *Fit) addMatrixScores(slope []float64, information *mat.SymDense, pulled
 	return nil
 }
 
-// openTo is R W Γ of a snapshot, row by row of its pattern.
-func (f *Fit) openTo(a *Family, at *pattern, k int) dense.Matrix {
+// leftOf is R of a snapshot, by rows of its pattern.
+func (f *Fit) leftOf(at *pattern, k int) (left dense.Matrix, done func()) {
 	rows := len(at.rows)
 	moved, movedDone := dense.Scratch(len(f.S), rows) // L⁻¹F, with H = LLᵀ: R is A⁻¹ less its square
 	defer movedDone()
-	left, done := dense.Scratch(rows, rows)
-	defer done()
+	left, done = dense.Scratch(rows, rows)
 	f.follow(moved, at, k)
 	dense.SolveLower(f.curved, moved, runtime.GOMAXPROCS(0))
 	copy(left.Data, at.inverse.Data)
 	dense.AddProduct(left, -1, moved.T(), moved, dense.All, runtime.GOMAXPROCS(0))
-	open := dense.New(rows, f.w.Columns)
-	dense.Product(open, left, f.allColumns(at))
-	for i := range rows {
-		for entry, gamma := range a.Gamma {
-			open.Row(i)[entry] *= gamma
-		}
-	}
-	return open
+	return left, done
 }
 
 // withoutSum are rows of entries, in each of which the last one, where it is that of the sum of all columns, is added to all others.
