@@ -210,6 +210,11 @@ func LikeIndependent(w operator.Operator) bool {
 	if centred, err := operator.RemoveMeans(w, 0); err == nil && centred != nil {
 		w = centred.Operator
 	}
+	return WhollyIndependent(w)
+}
+
+// WhollyIndependent reports whether AMP is right for W with its means, by its singular values.
+func WhollyIndependent(w operator.Operator) bool {
 	structure, err := operator.StructureOf(operator.RealOf(w), Threads(0, 1))
 	return err == nil && likeIndependentEntries(structure)
 }
