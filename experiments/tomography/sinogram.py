@@ -72,7 +72,7 @@ def main():
     wavelets = np.kron(haar(SIDE), haar(SIDE))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", calamp.CalampWarning)
-        found = calamp.solve(rays @ wavelets.T, Y, sensors=sensors, offset="auto", s_range=(0.999999, 1.000001), algorithm="evidence")
+        found = calamp.solve(rays @ wavelets.T, Y, sensors=sensors, offset="auto", s_range=(0.999999, 1.000001))
     images = {"all data": reference, "offsets ignored": ridge(rays, Y), "offsets known": ridge(rays, Y - offsets), "calamp": wavelets.T @ np.ravel(found.x)}
     print(f"{found.status}; {len(Y)} readings, {np.isnan(Y).sum()} of them missing; warnings:", ", ".join(w.code for w in found.warnings))
     for name, image in images.items():
