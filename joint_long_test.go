@@ -26,6 +26,7 @@ type jointCase struct {
 	alpha, density, common, shared float64
 	noise                          float64
 	change                         float64 // of an entry from signal to signal, as a part of it
+	condition                      float64 // of W; 0 where its entries are independent
 	given                          bool    // noise, density, range
 	joint                          solver.Joint
 	flat                           bool // no fault finder
@@ -40,6 +41,9 @@ func (c jointCase) draw(t testing.TB, seed uint64) (*operator.Dense, *mat.Dense,
 	raw := w.RawMatrix().Data
 	for i := range raw {
 		raw[i] = rng.NormFloat64() / math.Sqrt(float64(c.n))
+	}
+	if c.condition > 0 {
+		raw = conditioned(t, w, c.condition)
 	}
 	for i := range c.n {
 		all, together, amplitude := rng.Float64() < c.density, rng.Float64() < c.shared, rng.NormFloat64()
@@ -70,6 +74,28 @@ func (c jointCase) draw(t testing.TB, seed uint64) (*operator.Dense, *mat.Dense,
 		t.Fatal(err)
 	}
 	return op, y, calamp.Truth{X: x, S: s}
+}
+
+// conditioned gives W singular values that fall geometrically.
+func conditioned(t testing.TB, w *mat.Dense, condition float64) []float64 {
+	t.Helper()
+	var f mat.SVD
+	if !f.Factorize(w, mat.SVDThin) {
+		t.Fatal("no decomposition")
+	}
+	var u, v, left mat.Dense
+	f.UTo(&u)
+	f.VTo(&v)
+	m, _ := w.Dims()
+	values, square := make([]float64, m), 0.0
+	for i := range values {
+		values[i] = math.Pow(condition, -float64(i)/float64(m-1))
+		square += values[i] * values[i] / float64(m)
+	}
+	left.Mul(&u, mat.NewDiagDense(m, values))
+	w.Mul(&left, v.T())
+	w.Scale(1/math.Sqrt(square), w) // entries of variance 1/N
+	return w.RawMatrix().Data
 }
 
 func (c jointCase) solve(t testing.TB, seed uint64) (*calamp.Result, calamp.Truth) {

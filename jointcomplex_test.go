@@ -13,6 +13,8 @@ import (
 	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
+	"github.com/calamp/calamp/solver"
+	"github.com/calamp/calamp/teacher"
 )
 
 // snapshots is a problem of complex signals that share a support.
@@ -176,6 +178,33 @@ func TestComplexJointRows(t *testing.T) {
 			}
 			if rows, columns := res.SignalCov.Dims(); rows != c.p || columns != 2*c.p || math.Abs(res.SignalCov.At(1, 2)-1) > 0.5 || res.SignalCov.At(1, 3) != 0 || res.SignalCov.At(0, 3) != -res.SignalCov.At(1, 1) {
 				t.Errorf("the covariance across signals is no Hermitian %d×%d: %v", c.p, c.p, mat.Formatted(res.SignalCov))
+			}
+		})
+	}
+}
+
+// Behind a complex W of condition 30 signals that share a support are found to, and recovered by vector AMP, whatever is known of phases.
+func TestComplexJointRowsBehindConditionThirty(t *testing.T) {
+	for name, concentration := range map[string]float64{"known phases": math.Inf(1), "free phases": 0} {
+		t.Run(name, func(t *testing.T) {
+			c := snapshots{n: 200, m: 100, p: 6, sources: 40, noise: 1e-5, common: 0.8, gain: channel.ComplexPrior{Lo: 0.7, Hi: 1.3, Concentration: concentration}}
+			_, drawn := c.draw(t, 1)
+			problem, truth, err := teacher.Complex{
+				N: c.n, M: c.m, P: c.p, Signal: prior.ComplexGaussBernoulli{Density: 0.2, SignalVar: 1}, Gain: c.gain, NoiseVar: c.noise,
+				X: drawn.X, Matrix: teacher.Ensemble{Kind: "condition", Value: 30},
+			}.Pose(1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			res := solve(t, problem, nil)
+			m := calamp.ScoreComplex(res.X, res.ComplexS(), truth)
+			inside := intervalsHold(res, truth, m)
+			t.Logf("%v by %v after %d: mean square error %.3g, stated %.3g, s %.3f, phases %.3f", res.Status, res.Plan.Algorithm, res.Iterations, m.XMSEScaled, meanTotal(res), inside[0], inside[1])
+			if res.Status != calamp.Converged || res.Support == nil || res.Plan.Algorithm != solver.VAMP || wrongSupport(res, truth) > 0 {
+				t.Fatalf("%v: %s", res.Status, res.Reason)
+			}
+			if ratio := m.XMSEScaled / meanTotal(res); inside[0] < 0.88 || concentration == 0 && inside[1] < 0.88 || !(ratio > 0.5 && ratio < 2) {
+				t.Errorf("mean square error %.3g, stated %.3g, intervals hold %.3g and %.3g", m.XMSEScaled, meanTotal(res), inside[0], inside[1])
 			}
 		})
 	}

@@ -98,12 +98,12 @@ func newJointDamper() *Damper {
 	return &Damper{adaptive: true, now: jointDamping, floor: jointDamping, previous: math.Inf(1), restarts: mostRestarts, beyondDrift: true}
 }
 
-func newJointRows(s *State, start prior.GaussBernoulli, groups *joint.Groups, learns joint.Learns, exact bool) *jointRows {
+func newJointRows(s *State, start prior.GaussBernoulli, groups *joint.Groups, learns joint.Learns, exact, vector bool) *jointRows {
 	p := s.P
 	e := &jointRows{State: s, learns: learns, exact: exact}
 	e.rows = joint.NewRows(s.N, p, s.Threads, joint.Isotropic(p, start.Density, start.SignalMean, start.SignalVar))
 	e.rows.Prior.Groups = groups
-	if e.rows.Columns = s.columns; s.excess == nil && s.further.Extra == 0 {
+	if e.rows.Columns = s.columns; s.excess == nil && s.further.Extra == 0 && !vector {
 		e.rows.Within(joint.NewSpan(s.Y, p, s.columns)) // none where a reading is missing
 	}
 	of := func(count int) []float64 { return make([]float64, count) }
@@ -250,31 +250,52 @@ func (e *jointRows) outputRows(first int, z, v, g, d []float64) {
 		return
 	}
 	z, g = z[:count*p], g[:count*p]
-	from, to := first*p, first*p+len(z)
 	w := e.works.Get()
 	defer e.works.Put(w)
+	e.read(w, first, z)
+	for row := range count {
+		size := e.scalarV
+		if e.exact {
+			size = v[row]
+		}
+		e.sizes[first+row] = size
+		for k, kappa := range e.shape.Values {
+			w.omega[row*p+k] -= size * kappa * w.old[row*p+k]
+		}
+	}
+	e.answer(w, first, g)
+	for row := range count {
+		if e.exact {
+			d[row] = -e.slopes[first+row]
+		}
+	}
+}
+
+// read turns the readings of sensors from first on, their means z and what they said in the iteration before.
+func (e *jointRows) read(w *jointWork, first int, z []float64) {
+	p, count, from, to := e.P, len(z)/e.P, first*e.P, first*e.P+len(z)
 	w.resize(len(z), count)
 	copy(w.g, e.Y[from:to])
 	for row := range count {
-		if e.partial[first+row] != nil { // its readings are turned to nothing, and it has its own turn below
+		if e.partial[first+row] != nil { // its readings are turned to nothing, and it has its own turn in answer
 			clear(w.g[row*p : (row+1)*p])
 		}
 	}
 	e.turn(w.y, w.g)
 	e.turn(w.omega, z)
 	e.turn(w.old, e.G[from:to])
+}
+
+// answer is what the sensors from first on, which were read, say of means ω with the covariances v_µ K.
+func (e *jointRows) answer(w *jointWork, first int, g []float64) {
+	p, count, from, to := e.P, len(w.y)/e.P, first*e.P, first*e.P+len(w.y)
 	for row := range count {
-		mu, size := first+row, e.scalarV
-		if e.exact {
-			size = v[row]
-		}
-		e.sizes[mu] = size
-		excess := excessOf(e.excess, mu*p)
+		mu := first + row
+		size, excess := e.sizes[mu], excessOf(e.excess, mu*p)
 		missing := math.IsNaN(e.Y[mu*p]) || e.partial[mu] != nil
 		for k, kappa := range e.shape.Values {
 			j := row*p + k
 			e.V[from+j] = size * e.covariance[k*p+k]
-			w.omega[j] -= size * kappa * w.old[j]
 			w.v[j] = size*kappa + excess
 			if missing {
 				w.y[j] = math.NaN()
@@ -282,7 +303,7 @@ func (e *jointRows) outputRows(first int, z, v, g, d []float64) {
 		}
 	}
 	e.back(e.Omega[from:to], w.omega)
-	e.seen(first, len(z))
+	e.seen(first, len(w.y))
 	b := &w.block
 	*b = e.block(first, first+count)
 	b.Y, b.Omega, b.V, b.G, b.DG = w.y, w.omega, w.v, w.g, w.dg
@@ -307,9 +328,6 @@ func (e *jointRows) outputRows(first int, z, v, g, d []float64) {
 			}
 		}
 		e.slopes[mu] = slope + e.delta*(e.slopes[mu]-slope)
-		if e.exact {
-			d[row] = -e.slopes[mu]
-		}
 	}
 	copy(e.G[from:to], g)
 }
@@ -655,7 +673,7 @@ func pairMeans(v []float64) {
 
 // After implements [Part]: the hyperparameters move with the estimates.
 func (e *jointRows) After(s *Solver, l *Line) Verdict {
-	if d := s.damping.(*Damper); d.adaptive && l.Change < jointDampedAbove && d.floor == jointDamping {
+	if d, is := s.damping.(*Damper); is && d.adaptive && l.Change < jointDampedAbove && d.floor == jointDamping {
 		d.floor = 0
 	}
 	if l.Index < phasePatience && e.phasesOpen() { // fields are tilts, which say of sizes only that they are larger
@@ -1182,7 +1200,7 @@ func (b *planner) jointPossible() error {
 		{b.P < 2*columns, "joint signals: there is one signal, and nothing that it could have in common with others; expected 2 or more"},
 		{!known, fmt.Sprintf("joint signals need a prior of a spike and one slab, and a %T is none", b.Model.Prior)},
 		{meansOfGroups(b.Model.Prior), "joint signals with groups have a mean of 0, or one that is learned"},
-		{b.vector(), "joint signals need AMP: vector AMP has one precision a signal"},
+		{b.vector() && !b.rowsOrthogonal() && !b.plan.Has("decomposition"), "joint signals by vector AMP need W decomposed"},
 		{b.evidence(), "joint signals need AMP: the evidence of Gaussian signals has variances of its own"},
 		{b.full() || b.exchangeable(), fmt.Sprintf("joint signals have covariances of their own: leave %v ones out", b.Covariance)},
 		{b.offsetting() != nil, "joint signals are for sensors without offsets"},

@@ -78,8 +78,13 @@ type Solver struct {
 // rows is the iteration of signals that belong together, nil where it is another; gaussian that of signals that are integrated out, and sites
 // that of complex ones.
 func (s *Solver) rows() *jointRows {
-	e, _ := s.Iteration.(*jointRows)
-	return e
+	switch e := s.Iteration.(type) {
+	case *jointRows:
+		return e
+	case *jointVAMP:
+		return e.jointRows
+	}
+	return nil
 }
 
 func (s *Solver) gaussian() *gaussian {

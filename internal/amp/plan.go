@@ -341,7 +341,7 @@ func (b *planner) build() (*Solver, error) {
 	if !b.plan.Has("new start") {
 		s.startDamping.stay()
 	}
-	if !b.vector() && !b.evidence() {
+	if !b.vector() && !b.evidence() || b.joint() {
 		state.findFields()
 	}
 	var err error
@@ -354,6 +354,13 @@ func (b *planner) build() (*Solver, error) {
 		g := newGaussian(state, b.W.(operator.Matrix), b)
 		s.Iteration, s.Parts = g, append(s.Parts, g)
 		return s, b.makeParts(s)
+	case b.vector() && b.joint():
+		rows := newJointRows(state, rowsFrom, rowGroups, rowsLearn, false, true)
+		rows.found, rows.slab = b.JointFound, slab
+		v := newJointVAMP(rows, b.linearHalf(state))
+		v.mixes = !b.fixed() && b.Tol >= 0
+		s.Iteration, s.Parts = v, append(s.Parts, rows)
+		return s, b.makeParts(s)
 	case b.vector():
 		var v *vamp
 		if b.exchangeable() {
@@ -363,11 +370,10 @@ func (b *planner) build() (*Solver, error) {
 			v = newVAMP(state, b.linearHalf(state))
 			s.Iteration = v
 		}
-		_, fixed := b.Damping.Fixed()
-		v.mixes = !fixed && b.Tol >= 0
+		v.mixes = !b.fixed() && b.Tol >= 0
 		return s, b.makeParts(s)
 	case b.joint():
-		rows := newJointRows(state, rowsFrom, rowGroups, rowsLearn, b.Variance != solver.Scalar)
+		rows := newJointRows(state, rowsFrom, rowGroups, rowsLearn, b.Variance != solver.Scalar, false)
 		rows.found, rows.slab = b.JointFound, slab
 		s.Iteration, s.Parts = rows, append(s.Parts, rows)
 	case b.full():
@@ -406,6 +412,12 @@ func (b *planner) makeParts(s *Solver) error {
 		s.Parts = append(s.Parts, part)
 	}
 	return nil
+}
+
+// fixed reports whether the damping is as it was asked for.
+func (b *planner) fixed() bool {
+	_, fixed := b.Damping.Fixed()
+	return fixed
 }
 
 func (b *planner) damper() damper {

@@ -30,7 +30,7 @@ type vamp struct {
 	linear linearHalf
 	lmmse  *lmmse // what it is given and finds
 	delta  float64
-	steps  int // since the start
+	strides
 
 	// What the prior and the channel are given in the next iteration.
 	r1, p1           []float64 // P×N; M×P of W̃
@@ -38,9 +38,7 @@ type vamp struct {
 	logGamma, logTau []float64 // P, their logarithms
 	given            []float64 // P, γ1 of this iteration; 0 in the first
 
-	next   [][]float64 // r1, p1, log γ1 and log τ1 before damping: of the first two in the place of the linear means
-	mixes  bool        // where damping need not be as it was asked for
-	mixing *anderson   // made when it is needed
+	next [][]float64 // r1, p1, log γ1 and log τ1 before damping: of the first two in the place of the linear means
 
 	r2, gamma2 []float64 // P×N, P; the linear half may leave its answer in place of r2
 	rest       []float64 // P, 1-α: r2 = λ + (x̂-λ)/(1-α)
@@ -345,34 +343,48 @@ const (
 	mixingBelow = 0.03
 )
 
-// goOn moves what the next iteration is given towards what this one says: all the way in the
-// first, and otherwise linearly, precisions in their logarithm.
+// goOn moves what the next iteration is given towards what this one says.
 func (v *vamp) goOn() {
-	change := 0.0
-	for k, moved := range v.Moved {
-		change = max(change, moved/max(v.Norm[k], math.SmallestNonzeroFloat64))
-	}
-	step := 1 - v.delta
-	if v.mixes && v.steps > mixingAfter && change < mixingBelow {
-		if v.mixing == nil {
-			v.mixing = newAnderson(v.parts()...)
-		}
-		v.mixing.step(v.next, step, v.product)
-	} else {
-		if v.mixing != nil {
-			v.mixing.forget()
-		}
-		for i, part := range v.parts() {
-			if v.steps == 1 { // to the bit: what was there before is another sample's
-				copy(part, v.next[i])
-			}
-			for j, to := range v.next[i] {
-				part[j] += step * (to - part[j])
-			}
-		}
-	}
+	v.move(v.parts(), v.next, 1-v.delta, v.change(), v.product)
 	for k := range v.P {
 		v.gamma1[k], v.tau1[k] = v.precision(math.Exp(v.logGamma[k])), v.precision(math.Exp(v.logTau[k]))
+	}
+}
+
+// change is the largest of a signal in the latest step.
+func (s *ledger) change() (largest float64) {
+	for k, moved := range s.Moved {
+		largest = max(largest, moved/max(s.Norm[k], math.SmallestNonzeroFloat64))
+	}
+	return largest
+}
+
+// strides are the steps of what is exchanged: all the way in the first, and otherwise linear, precisions in their logarithm.
+type strides struct {
+	steps  int       // since the start
+	mixes  bool      // where damping need not be as it was asked for
+	mixing *anderson // made when it is needed
+}
+
+// move moves parts towards next, where signals changed by so much.
+func (s *strides) move(parts, next [][]float64, step, change float64, product func(a, b [][]float64) float64) {
+	if s.mixes && s.steps > mixingAfter && change < mixingBelow {
+		if s.mixing == nil {
+			s.mixing = newAnderson(parts...)
+		}
+		s.mixing.step(next, step, product)
+		return
+	}
+	if s.mixing != nil {
+		s.mixing.forget()
+	}
+	for i, part := range parts {
+		if s.steps == 1 { // to the bit: what was there before is another sample's
+			copy(part, next[i])
+		}
+		for j, to := range next[i] {
+			part[j] += step * (to - part[j])
+		}
 	}
 }
 

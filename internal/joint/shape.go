@@ -123,7 +123,7 @@ func (b *basis) set(a *Shape, prior *Prior, columns int) {
 	if b.span = a.Span; b.span != nil {
 		b.within(a, prior)
 	} else {
-		b.whole(a, prior)
+		b.whole(a, prior, 1) // posteriors of rows are those of real numbers
 	}
 	for i, t := range b.to {
 		b.squares[i] = t * t
@@ -148,7 +148,7 @@ func (b *basis) set(a *Shape, prior *Prior, columns int) {
 }
 
 // whole is set without a span.
-func (b *basis) whole(a *Shape, prior *Prior) {
+func (b *basis) whole(a *Shape, prior *Prior, columns int) {
 	p := a.P
 	b.resize(p, p)
 	half, back := make([]float64, p*p), make([]float64, p*p) // QΛ^½ and QΛ^{-½}
@@ -162,6 +162,9 @@ func (b *basis) whole(a *Shape, prior *Prior) {
 	blas64.Gemm(blas.Trans, blas.NoTrans, 1, square(half, p), square(prior.Cov, p), 0, square(work, p))
 	blas64.Gemm(blas.NoTrans, blas.NoTrans, 1, square(work, p), square(half, p), 0, square(inner, p))
 	eigen(b.variance, u, inner, p)
+	if columns > 1 {
+		(&Shape{P: p, Values: b.variance, Vectors: u}).pairUp()
+	}
 	for k, d := range b.variance {
 		b.variance[k] = max(0, d)
 	}
