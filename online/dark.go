@@ -29,7 +29,14 @@ func (c *Calibrator) dark(reject Reject) bool {
 	}
 	noise := c.noiseWithout(power)
 	with := channel.NoiseOf(c.sample.Model().Channel)
-	return power > 0 && power <= c.chiSquareLimit()*noise && c.evidenceWithout(noise)+c.logPriorOf(noise) > c.evidenceWith()+c.logPriorOf(with)
+	return power > 0 && power <= c.chiSquareLimit()*noise && c.evidenceWithout(noise)+c.logPriorOf(noise) > c.evidenceWith()+c.logPriorOf(with) && !c.repeats()
+}
+
+// repeats reports whether most of the sample's power is in patterns of samples before it: noise repeats none. Of few sensors one sample hardly tells signals from noise, and one in eight of a scene that
+// does not change was taken for that.
+func (c *Calibrator) repeats() bool {
+	c.novelReadings(c.scene)
+	return normalise(c.scene) && c.novelTo(c.state.Scenes) < 1-sameScene
 }
 
 // faint reports whether readings of such a power, which no signal was found to explain, are nearer to noise than to signals as these are known:

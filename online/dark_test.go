@@ -217,3 +217,16 @@ func TestWrongReadingsThatHideAreFound(t *testing.T) {
 		t.Errorf("%+v, error %.2f times what is stated", h, math.Sqrt(h.error2/h.variance))
 	}
 }
+
+// Noise repeats no pattern: no sample of a scene that does not change is taken for that, of however few sensors.
+func TestRepeatedSceneIsNotDark(t *testing.T) {
+	tests.Long(t)
+	w := newWorld(t, 80, 200, 1)
+	c := w.persisting(t, false, online.Options{Block: 1})
+	for k := range 40 {
+		w.evolve(k, 1, 1)
+		if e := absorb(t, c, w.draw()); e.Reject == online.NoSignal {
+			t.Errorf("sample %d: %v", k, e.Reject)
+		}
+	}
+}
