@@ -160,7 +160,9 @@ func (c *Calibrator) report(reject Reject) {
 	case reject.contradicts():
 		c.widenSignal(est.ChiSquare) // the noise is then so many times as large
 	case reject == Accepted && c.weight < 1:
-		c.widenSignal(c.sharedError())
+		c.widenSignal(c.sharedError(c.weight))
+	case reject == Frozen: // gains have the errors of the scenes that they were learned from
+		c.widenSignal(c.sharedError(c.weightOf()))
 	}
 	for mu := range c.m {
 		if solved && !math.IsNaN(c.chi[mu]) {
@@ -189,14 +191,14 @@ func (c *solvers) widenSignal(factor float64) {
 // sharedError is the factor by which the variances of a signal are too small that looks like earlier ones: what the gains are wrong by is then
 // what those signals were wrong by, and the same again in this one. To a signal the errors of the gains are noise beside V+Δ. So it is what that
 // is with a past that says as much of this signal as the signal is let say of the gains, in what it is with all of the past.
-func (c *Calibrator) sharedError() float64 {
+func (c *Calibrator) sharedError(weight float64) float64 {
 	_, most := channel.Typical(c.sample.Calibration())
 	var with, without float64
 	for mu := range c.m {
 		if v := c.pastSVar[mu]; c.uses(mu) && v > 0 && v < most {
 			noise, y := c.sample.U[mu*c.columns]+c.noise, c.power(c.y, mu)/float64(c.columns)
 			with += noise + v*y
-			without += noise + y/(1/most+c.weight*(1/v-1/most))
+			without += noise + y/(1/most+weight*(1/v-1/most))
 		}
 	}
 	return without / with

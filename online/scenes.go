@@ -62,6 +62,19 @@ func (c *Calibrator) weigh() float64 {
 	return novel / (2 - novel)
 }
 
+// weightOf is for how much a sample would count that nothing is learned from.
+func (c *Calibrator) weightOf() float64 {
+	if c.opt.Commit != Sane || c.opt.Still {
+		return 1
+	}
+	c.novelReadings(c.scene)
+	if !normalise(c.scene) {
+		return 1
+	}
+	novel := c.novelTo(c.state.Scenes)
+	return novel / (2 - novel)
+}
+
 // novelTo is the part of the power of c.scene that scenes do not have.
 func (c *Calibrator) novelTo(scenes []scene) float64 {
 	rest, rank := max(0, 1-c.explained(scenes)), float64(len(scenes)) // the part rounds to a little above 1
