@@ -25,7 +25,8 @@ type Estimate struct {
 	Iterations int
 
 	Committed bool
-	Reject    Reject // why it was not
+	Reject    Reject  // why it was not
+	Weight    float64 // for how much a sample that was learned from counts: less than 1 where it looks like earlier ones, which have taught the same
 
 	ChiSquare float64    // mean χ² of the readings used, 1 under the model; see [Sanity]
 	Used      int        // readings that took part in the reconstruction
@@ -147,7 +148,10 @@ func (c *Calibrator) report(reject Reject) {
 	est.Scale = c.solver.Scale
 	est.Retention = c.retention
 	est.Reject, est.Committed = reject, reject == Accepted
-	est.Used = c.used()
+	est.Used, est.Weight = c.used(), 0
+	if est.Committed {
+		est.Weight = c.weight
+	}
 	est.Outlier = c.ofRows(c.outlying())
 	est.ChiSquare = 0
 	est.Worst, est.Masked, est.Flagged = est.Worst[:0], est.Masked[:0], est.Flagged[:0]

@@ -10,6 +10,8 @@ type Tally struct {
 	Unconverged func(e *online.Estimate) bool
 
 	Samples, Committed  int
+	Weight              float64        // of those that were learned from (see [online.Estimate])
+	Together            int            // blocks that were solved
 	Rejected            map[string]int // by reason
 	Changes             int            // found in what is measured
 	LeftOut             int            // single readings
@@ -43,6 +45,7 @@ func (t *Tally) Put(e *Event) error {
 // Settle takes back that samples were not solved, where they were together with others.
 func (t *Tally) Settle(together *online.Together) {
 	if together != nil {
+		t.Together++
 		t.NotConverged = max(0, t.NotConverged-together.Unsolved)
 	}
 }
@@ -61,6 +64,7 @@ func (t *Tally) sample(e *Event) {
 	t.LeftOut += len(e.Estimate.Masked)
 	if e.Estimate.Committed {
 		t.Committed++
+		t.Weight += e.Estimate.Weight
 	} else {
 		if t.Rejected == nil {
 			t.Rejected = map[string]int{}

@@ -239,6 +239,7 @@ func (r *onlineRun) finish(ending error) error {
 		err = errors.Join(ending, err)
 	}
 	r.warnOfRejected()
+	r.warnOfRepeats()
 	if err = errors.Join(err, r.summarise(r.status(interrupted, err != nil))); err != nil {
 		return err
 	}
@@ -247,6 +248,9 @@ func (r *onlineRun) finish(ending error) error {
 
 // leastToJudge is how many samples it takes to say that most were rejected.
 const leastToJudge = 20
+
+// leastWeight is the number of snapshots that tell gains from signals at least: of one signal each gain may be another. 120 samples of a scene that does not change count as 1 to 1.5, of amplitudes correlated by .999 as 2.5 to 7, by .99 as 14 to 17.
+const leastWeight = 2
 
 // warnOfRejected is for a run most of whose samples taught nothing, whatever the exit code: samples may converge, and be rejected all the same.
 func (r *onlineRun) warnOfRejected() {
@@ -258,6 +262,14 @@ func (r *onlineRun) warnOfRejected() {
 	}
 	if t.Samples >= leastToJudge && 2*lost > t.Samples {
 		r.Warn("%d of %d samples were rejected, and taught nothing: their lines say why", lost, t.Samples)
+	}
+}
+
+// warnOfRepeats is for a run whose samples are of scenes that hardly change: gains and signals that are wrong together explain all of them.
+func (r *onlineRun) warnOfRepeats() {
+	t := &r.tally
+	if t.Together == 0 && t.Committed >= leastToJudge && t.Weight < leastWeight {
+		r.Warn("%d samples count as %.2g: the scene hardly changes, and of one scene gains and signals that are wrong together explain all samples; let it change", t.Committed, t.Weight)
 	}
 }
 
