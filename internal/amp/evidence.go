@@ -27,12 +27,13 @@ type gaussian struct {
 	round
 	questions
 	found
-	ctx    context.Context // of the latest run
-	matrix operator.Matrix
-	looks  bool    // whether single readings may be left out
-	asks   bool    // whether offsets that are surely there end it
-	work   float64 // multiplications of a step that takes them for each snapshot
-	sites  int     // how many steps sparse priors may still take; 0 where they are not tried
+	ctx     context.Context // of the latest run
+	matrix  operator.Matrix
+	looks   bool    // whether single readings may be left out
+	asks    bool    // whether offsets that are surely there end it
+	work    float64 // multiplications of a step that takes them for each snapshot
+	piloted bool    // a few snapshots were asked whether they are sparse
+	sites   int     // how many steps sparse priors may still take; 0 where they are not tried
 }
 
 // stated is what was given.
@@ -111,6 +112,9 @@ const (
 	// steps would take more than what is left: fewer hardly ever converge.
 	mostOfSites = 5e10
 	leastSites  = 20
+
+	// mostOfPilot is the same where a few snapshots were found to be sparse: a minute. Fifty scenes of a blurred line of 600 pixels take half of it, and are given up without.
+	mostOfPilot = 6e11
 
 	// surelyOffsets is the score of offsets (see [evidence.Fit.OffsetScore]) from which a run ends: of 95 field problems three have more with Gaussian signals, 33 to 96, of which two have
 	// offsets and one has outliers; others have up to 13.
@@ -236,6 +240,7 @@ func (g *gaussian) inUnits(variances []float64) []float64 {
 // begin begins all fits anew with the first of them.
 func (g *gaussian) begin(first *evidence.Fit) {
 	g.fit, g.steps, g.tried, g.best, g.common, g.mixed, g.drawn, g.flat = first, 0, 0, nil, nil, nil, nil, nil
+	g.piloted = false
 }
 
 // Step implements [Iteration]. Nothing is damped: each step raises the evidence.
@@ -390,10 +395,24 @@ func (g *gaussian) mayBeBroken() bool {
 
 // sparsely is a fit with a sparse prior, where time is left for one.
 func (g *gaussian) sparsely(scaled bool) *evidence.Fit {
-	if g.sites < leastSites {
+	if g.sites < leastSites && !g.worthSites() {
 		return nil
 	}
 	return g.start().Sparsely(scaled, g.best.S, g.sites)
+}
+
+// worthSites asks a few snapshots whether entries are sparse, where sparse priors of all take long, and gives time for them if so.
+func (g *gaussian) worthSites() bool {
+	most := int(mostOfPilot / g.work)
+	if g.piloted || most < leastSites || g.P <= evidence.Pilots {
+		return false
+	}
+	g.piloted = true
+	if !g.start().SparseInFew(g.ctx) {
+		return false
+	}
+	g.sites = most
+	return true
 }
 
 // start is the fit with whose variances and common mode sparse priors begin.
