@@ -68,7 +68,7 @@ func TestSignalsThatBelongTogetherAreSolvedTogether(t *testing.T) {
 	}
 }
 
-// Behind a W of condition 30 signals that belong together are found to, and are recovered by vector AMP; AMP diverges.
+// Behind a W of condition 30 signals that belong together are found to, and are recovered by vector AMP; AMP ends where residuals are twice what its variances allow.
 func TestJointRowsBehindConditionThirty(t *testing.T) {
 	c := jointCase{n: 300, p: 10, alpha: 0.5, density: 0.2, common: 0.9, shared: 1, noise: 1e-6, condition: 30}
 	for seed := range uint64(3) {

@@ -403,8 +403,8 @@ func (g *gaussian) sparsely(scaled bool) *evidence.Fit {
 
 // worthSites asks a few snapshots whether entries are sparse, where sparse priors of all take long, and gives time for them if so.
 func (g *gaussian) worthSites() bool {
-	most := int(mostOfPilot / g.work)
-	if g.piloted || most < leastSites || g.P <= evidence.Pilots {
+	most, began := int(mostOfPilot/g.work), mostOfSites/g.work >= leastSites
+	if g.piloted || began || most < leastSites || g.P <= evidence.Pilots {
 		return false
 	}
 	g.piloted = true

@@ -52,10 +52,11 @@ const (
 // where they are free: log Γ then has a flat density over logRange, and n snapshots of an entry that the
 // readings determine to the part γ tell it to 2/(nγ²) (Fisher's information).
 func (f *Fit) LogEvidence() (float64, error) {
-	if !f.factorPrecision() {
-		return 0, errSingular
+	value, err := f.withVariances()
+	if err != nil {
+		return 0, err
 	}
-	value := f.Evidence - 0.5*floats.Sum(f.readings)*math.Log(2*math.Pi) - 0.5*dense.LogDet(f.curved) - f.costOfSmooth()
+	value -= f.costOfSmooth()
 	if f.Levels != nil {
 		value += f.Levels.evidence
 	}
@@ -82,6 +83,14 @@ func (f *Fit) LogEvidence() (float64, error) {
 		}
 	}
 	return value, nil
+}
+
+// withVariances is the logarithm of p(y) at the variances Γ.
+func (f *Fit) withVariances() (float64, error) {
+	if !f.factorPrecision() {
+		return 0, errSingular
+	}
+	return f.Evidence - 0.5*floats.Sum(f.readings)*math.Log(2*math.Pi) - 0.5*dense.LogDet(f.curved), nil
 }
 
 // Likelier reports whether a fit has more evidence than another one of the same readings. One with a common entry that the readings do not tell is

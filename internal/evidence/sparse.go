@@ -114,23 +114,32 @@ func (f *Fit) Sparsely(scaled bool, gains []float64, most int) *Fit {
 	return next
 }
 
-// Pilots is how many snapshots are asked whether entries are sparse: one has no variances in common with another.
+// Pilots is how many snapshots are asked whether entries are sparse: one more than the least, since one with bright spots may be unlike the others.
 const Pilots = 2
 
-// SparseInFew reports whether a sparse prior is likelier than Gaussian signals for the brightest few snapshots, with gains taken for those found: where a step for all of them takes long, that is worth knowing beforehand.
+// SparseInFew reports whether a sparse prior is likelier for the brightest few snapshots than Gaussian signals of the variances that all snapshots have, with gains taken for those found: where a step for all of them takes long, that
+// is worth knowing beforehand.
 func (f *Fit) SparseInFew(ctx context.Context) bool {
-	w := f.w
-	if f.summed {
-		w = w.Part(0, w.Rows, 0, w.Columns-1)
-	}
-	gaussian := f.afresh(w, f.brightest(Pilots))
+	gaussian := f.afresh(f.w, f.brightest(Pilots))
 	gaussian.GainsKnown, gaussian.Smooth, gaussian.Offsets = true, nil, nil
-	if _, err := gaussian.Learn(ctx, halfSteps); err != nil {
+	gaussian.beginAt(f, 0, 1)
+	gaussian.Spread = knownSpread
+	for mu := range gaussian.S {
+		gaussian.S[mu] = 1
+	}
+	if gaussian.Solve() != nil {
+		return false
+	}
+	own, err := gaussian.withVariances()
+	if err != nil {
 		return false
 	}
 	sparse := gaussian.Sparsely(false, gaussian.S, mostSites)
-	_, err := sparse.Learn(ctx, mostSites)
-	return err == nil && sparse.Likelier(gaussian)
+	if _, err := sparse.Learn(ctx, mostSites); err != nil {
+		return false
+	}
+	other, err := sparse.LogEvidence()
+	return err == nil && other > own
 }
 
 // brightest are the corrected readings of so many snapshots at most, those of the largest power.

@@ -69,6 +69,23 @@ func TestSitesBehindBlur(t *testing.T) {
 	}
 }
 
+// TestSparseInFew: two snapshots are enough to know sparse signals from Gaussian ones, of which each has the variance of its column.
+func TestSparseInFew(t *testing.T) {
+	for seed := range uint64(3) {
+		w, y, _, s := blurred(1+seed, 60, 48, 6, 1e-3)
+		if fit := learned(t, New(w, y, false), 150); !fit.SparseInFew(context.Background()) {
+			t.Errorf("seed %d: sparse signals are not found to be", seed)
+		}
+		dense, r := mat.NewDense(48, 6, nil), rand.New(rand.NewPCG(seed, 3))
+		dense.Apply(func(i, _ int, _ float64) float64 { return r.NormFloat64() / float64(1+i%8) }, dense)
+		y.Mul(w, dense)
+		y.Apply(func(mu, _ int, v float64) float64 { return (v + 1e-3*r.NormFloat64()) / s[mu] }, y)
+		if fit := learned(t, New(w, y, false), 150); fit.SparseInFew(context.Background()) {
+			t.Errorf("seed %d: Gaussian signals are taken for sparse ones", seed)
+		}
+	}
+}
+
 func learned(t *testing.T, fit *Fit, most int) *Fit {
 	t.Helper()
 	if _, err := fit.Learn(context.Background(), most); err != nil {
