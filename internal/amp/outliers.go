@@ -228,10 +228,12 @@ func (p *outliers) look(s *State, mu int) (changed bool) {
 	}
 	most := min(max(fewOutlying, candidates/outlyingPart), (candidates-1)/2)
 	for out := 0; ; out++ {
-		worst := p.judge(s, mu)
+		worst, all := p.judge(s, mu)
 		if worst < 0 || p.odds[worst] <= p.limit(worst) {
 			if out > 0 && p.outside(s, mu) {
 				p.exonerate(from, to)
+			} else {
+				p.judgeRemoved(s, mu, all)
 			}
 			break
 		}
@@ -326,31 +328,41 @@ func LogOutlier(rate, typical, square float64, columns int) float64 {
 	return math.Log(rate/(1-rate)) - 0.5*float64(columns)*(math.Log(2*math.Pi*v)+each/v)
 }
 
-// judge sets the odds of the readings of sensor mu, given those that are left. It returns the
-// worst of these, -1 where there is none.
-func (p *outliers) judge(s *State, mu int) (worst int) {
-	worst = -1
-	all := p.evidence(s, mu, p.without)
-	for k := range s.Each {
+// judge sets the odds of the readings of sensor mu that are left. It returns the worst of these, -1 where there is none, and the evidence of all of them.
+func (p *outliers) judge(s *State, mu int) (worst int, all float64) {
+	worst, all = -1, p.evidence(s, mu, p.without)
+	for k, removed := range p.removed {
 		j := mu*s.Each + k
+		if removed {
+			continue
+		}
 		if !p.candidate(s, j) {
 			p.odds[j] = math.Inf(-1)
 			continue
 		}
-		own := all - p.other(s, mu, k)
-		if math.IsNaN(own) { // both are beyond double precision, by another's fault
-			own = 0
-		}
-		if p.removed[k] {
-			p.odds[j] = p.logOutlier(j) + own
-			continue
-		}
-		p.odds[j] = p.logOutlier(j) - own
+		p.odds[j] = p.logOutlier(j) - finiteOr0(all-p.other(s, mu, k))
 		if worst < 0 || p.odds[j] > p.odds[worst] {
 			worst = j
 		}
 	}
-	return worst
+	return worst, all
+}
+
+// judgeRemoved sets the odds of those that are removed, given those that are left.
+func (p *outliers) judgeRemoved(s *State, mu int, all float64) {
+	for k, removed := range p.removed {
+		if j := mu*s.Each + k; removed {
+			p.odds[j] = p.logOutlier(j) + finiteOr0(all-p.other(s, mu, k))
+		}
+	}
+}
+
+// finiteOr0 is 0 for what is not a number: both of its parts are beyond double precision, by another's fault.
+func finiteOr0(v float64) float64 {
+	if math.IsNaN(v) {
+		return 0
+	}
+	return v
 }
 
 // other is the evidence of sensor mu with reading k removed in place of left, or left in place of removed.
