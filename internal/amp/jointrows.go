@@ -682,7 +682,7 @@ func (e *jointRows) After(s *Solver, l *Line) Verdict {
 	if e.field == nil { // no step has come that far
 		return Unfinished
 	}
-	if e.found && looksAt(l.Index) && s.JointGain() < DecidedApart {
+	if e.found && looksAt(l.Index) && (s.JointGain() < DecidedApart || l.Index > firstJointTest && e.noneInOrder()) {
 		s.limit = s.Iterations
 		return Unfinished
 	}
@@ -1040,6 +1040,9 @@ func (p *JointTest) After(s *Solver, l *Line) Verdict {
 	}
 	return GoOn
 }
+
+// noneInOrder reports whether all sensors are taken for broken, so that nothing is read: of fifty texts behind masks all were from the tenth iteration to the last.
+func (s *sensorState) noneInOrder() bool { return !slices.Contains(s.outOfOrder(), false) }
 
 // looksAt reports whether fields are looked at after so many iterations.
 func looksAt(index int) bool {
