@@ -59,8 +59,11 @@ func (c *Calibrator) weigh() float64 {
 		b.Novel += c.novelTo(b.Scenes)
 	}
 	c.remember(z)
-	return novel / (2 - novel)
+	return countsAs(novel)
 }
+
+// countsAs is for how much a sample counts of whose power such a part is novel: (1-R²)/(1+R²).
+func countsAs(novel float64) float64 { return novel / (2 - novel) }
 
 // weightOf is for how much a sample would count that nothing is learned from.
 func (c *Calibrator) weightOf() float64 {
@@ -71,8 +74,7 @@ func (c *Calibrator) weightOf() float64 {
 	if !normalise(c.scene) {
 		return 1
 	}
-	novel := c.novelTo(c.state.Scenes)
-	return novel / (2 - novel)
+	return countsAs(c.novelTo(c.state.Scenes))
 }
 
 // novelTo is the part of the power of c.scene that scenes do not have.

@@ -281,7 +281,9 @@ func (s *jointSignal) eliminate(w *mat.Dense) {
 	} else {
 		s.ofEntries()
 	}
-	dense.SolveLower(s.factor, s.follow, 1)
+	if s.solvable {
+		dense.SolveLower(s.factor, s.follow, 1)
+	}
 }
 
 // ofEntries factors what is known of entries, whose part of the gains' system is y/Δ y less the square of follow.

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing"
 
+	"gonum.org/v1/gonum/mat"
+
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
@@ -144,5 +146,73 @@ func TestJointOnlyForSignalsInCommon(t *testing.T) {
 	s = newSolver(t, Problem{W: e.W, P: e.P, Y: y, Model: e.Model()}, solver.Settings{})
 	if _, has := PartOf[*jointMoves](s); !has {
 		t.Error("no joint moves for signals in common proportions")
+	}
+}
+
+// A signal is eliminated in the space of its entries, or of its readings where these are fewer: what both say of gains, of the signal, and of its variances is that of (Δ + WΛ⁻¹Wᵀ)⁻¹.
+func TestEliminatedByEntriesAndByReadings(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	for _, n := range []int{5, 20} {
+		const m = 8
+		w, spread, v := mat.NewDense(m, n, nil), mat.NewDense(m, m, nil), make([]float64, m)
+		w.Apply(func(int, int, float64) float64 { return r.NormFloat64() }, w)
+		s := &jointSignal{}
+		for i := range n {
+			s.active, s.inverse = append(s.active, i), append(s.inverse, 0.5+r.Float64())
+		}
+		for mu := range m {
+			s.y, s.weight = append(s.y, r.NormFloat64()), append(s.weight, 1+r.Float64())
+			v[mu] = r.NormFloat64()
+		}
+		for mu := range m {
+			for nu := range m {
+				for i, inverse := range s.inverse {
+					spread.Set(mu, nu, spread.At(mu, nu)+w.At(mu, i)*inverse*w.At(nu, i))
+				}
+			}
+			spread.Set(mu, mu, spread.At(mu, mu)+1/s.weight[mu])
+		}
+		var left mat.Dense
+		if err := left.Inverse(spread); err != nil {
+			t.Fatal(err)
+		}
+		s.eliminate(w)
+		var solved mat.VecDense
+		solved.MulVec(&left, mat.NewVecDense(m, v))
+		nearly(t, "solve", s.solve(v), solved.RawVector().Data)
+		for mu := range m {
+			squares, want := make([]float64, m), make([]float64, m)
+			for nu := range m {
+				for a := range s.follow.Rows {
+					squares[nu] += s.sign() * s.follow.At(a, mu) * s.follow.At(a, nu)
+				}
+				if mu == nu && !s.byReadings() {
+					squares[nu] += s.y[mu] * s.weight[mu] * s.y[mu]
+				}
+				want[nu] = s.y[mu] * left.At(mu, nu) * s.y[nu]
+			}
+			nearly(t, "gains", squares, want)
+		}
+		moves, alone := s.followed()
+		for i, inverse := range s.inverse {
+			want, variance := make([]float64, m), inverse
+			for mu := range m {
+				for nu := range m {
+					want[mu] += inverse * w.At(nu, i) * left.At(nu, mu) * s.y[mu]
+					variance -= inverse * w.At(mu, i) * left.At(mu, nu) * w.At(nu, i) * inverse
+				}
+			}
+			nearly(t, "moves", moves.Row(i), want)
+			nearly(t, "variance", alone[i:i+1], []float64{variance})
+		}
+	}
+}
+
+func nearly(t *testing.T, what string, got, want []float64) {
+	t.Helper()
+	for k, v := range want {
+		if math.Abs(got[k]-v) > 1e-12*(1+math.Abs(v)) {
+			t.Errorf("%s: %v, expected %v", what, got[k], v)
+		}
 	}
 }

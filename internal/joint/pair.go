@@ -31,9 +31,10 @@ func (s *Shape) Pair(size float64, covariance []float64, columns int) (b *Pair, 
 		basis.to[i] /= root
 		basis.from[i] *= root
 	}
+	ok = true
 	for k := range basis.variance {
 		basis.variance[k] *= size
-		ok = basis.variance[k] >= 0
+		ok = ok && basis.variance[k] >= 0
 	}
 	return &Pair{basis.to, basis.from, basis.variance}, ok
 }
