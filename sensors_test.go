@@ -589,3 +589,28 @@ func TestImagesOfTomographs(t *testing.T) {
 		}
 	}
 }
+
+// A W that is no table gives what its table does: signals are integrated out behind it, too.
+func TestIntegratedBehindAnOperator(t *testing.T) {
+	op, y, ids, _ := tomograph(t, 4)
+	one, err := operator.NewDense(1, 1, []float64{1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	problem := calamp.Problem{W: op, Y: y, Sensors: ids, Prior: prior.GaussBernoulli{Density: 0.35, SignalVar: 0.5, Learn: prior.Density | prior.SignalVar}, Channel: channel.Gain{Prior: channel.Uniform(0.8, 1.2), NoiseVar: 1e-4}}
+	opt := &calamp.Options{Settings: solver.Settings{Algorithm: solver.Evidence}}
+	table, err := calamp.Solve(context.Background(), &problem, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	problem.W = operator.NewKronecker(one, op)
+	products, err := calamp.Solve(context.Background(), &problem, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for mu, s := range table.S {
+		if math.Abs(products.S[mu]-s) > 1e-9 {
+			t.Errorf("s of sensor %d is %v, and %v behind the table", mu, products.S[mu], s)
+		}
+	}
+}

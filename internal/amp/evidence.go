@@ -11,6 +11,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/dense"
 	"github.com/calamp/calamp/internal/evidence"
 	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
@@ -28,12 +29,11 @@ type gaussian struct {
 	questions
 	found
 	ctx     context.Context // of the latest run
-	matrix  operator.Matrix
-	looks   bool    // whether single readings may be left out
-	asks    bool    // whether offsets that are surely there end it
-	work    float64 // multiplications of a step that takes them for each snapshot
-	piloted bool    // a few snapshots were asked whether they are sparse
-	sites   int     // how many steps sparse priors may still take; 0 where they are not tried
+	looks   bool            // whether single readings may be left out
+	asks    bool            // whether offsets that are surely there end it
+	work    float64         // multiplications of a step that takes them for each snapshot
+	piloted bool            // a few snapshots were asked whether they are sparse
+	sites   int             // how many steps sparse priors may still take; 0 where they are not tried
 }
 
 // stated is what was given.
@@ -105,6 +105,9 @@ const (
 	mostEvidence = 4e9
 	mostMixing   = 3e8
 
+	// mostTabled is how many entries a W that is no table may have, of which one is made: 400 MB.
+	mostTabled = 5e7
+
 	// mostTurned is the same of correlated snapshots, a fifth of a second on a core. Forty steps are usual.
 	mostTurned = 4e8
 
@@ -129,7 +132,7 @@ func (b *planner) stepWork() float64 { return float64(b.m) * float64(b.m) * floa
 
 // evidencePossible says why signals cannot be integrated out, if they cannot.
 func (b *planner) evidencePossible() error {
-	table, seen := b.W.(operator.Matrix)
+	table, seen := b.W.(operator.Matrix) // of another operator one is made
 	_, noisy := channel.InOrder(b.Model.Channel).(channel.Noisy)
 	switch work := b.stepWork(); {
 	case b.stream():
@@ -148,8 +151,10 @@ func (b *planner) evidencePossible() error {
 		return errors.New("the evidence of Gaussian signals is for noise of one variance, or of real readings for one of each sensor")
 	case b.complex():
 		return b.complexSitesPossible()
-	case !seen || table.Storage() == "":
+	case seen && table.Storage() == "" || !seen && operator.FarRows(b.W):
 		return errors.New("the evidence of Gaussian signals needs a W whose entries can be seen")
+	case !seen && float64(b.m)*float64(b.n) > mostTabled:
+		return fmt.Errorf("the evidence of Gaussian signals makes a table of W, of %.2g entries, more than %.0g", float64(b.m)*float64(b.n), float64(mostTabled))
 	case work > mostEvidence:
 		return fmt.Errorf("the evidence of Gaussian signals takes some M²(M+N) = %.2g multiplications a step, more than %.0g", work, float64(mostEvidence))
 	}
@@ -171,8 +176,8 @@ func (b *planner) insteadOf(line string) string {
 	return "not needed: signals are integrated out"
 }
 
-func newGaussian(s *State, w operator.Matrix, b *planner) *gaussian {
-	g := &gaussian{State: s, matrix: w, stated: stated{middle: channel.Middle(s.calibration), units: channel.UnitsOf(s.calibration, s.M)}}
+func newGaussian(s *State, b *planner) *gaussian {
+	g := &gaussian{State: s, stated: stated{middle: channel.Middle(s.calibration), units: channel.UnitsOf(s.calibration, s.M)}}
 	g.gainsKnown = !b.LearnCalibration && channel.GainsKnown(s.calibration)
 	g.ofGains = g.gainsKnown || !b.LearnCalibration && channel.Stated(s.calibration)
 	if !b.LearnNoise && b.Noise == nil {
@@ -202,17 +207,19 @@ func (g *gaussian) use(operator.Sweeps) {}
 // prepare implements [Iteration].
 func (g *gaussian) prepare(ctx context.Context) error {
 	g.ctx = ctx
-	w := mat.NewDense(g.Rows(), g.N, nil)
-	for row := range g.Rows() {
-		if err := g.matrix.RowInto(w.RawRowView(row), row); err != nil {
-			return err
-		}
+	w := dense.New(g.Rows(), g.N)
+	all := make([]int, g.N)
+	for i := range all {
+		all[i] = i
+	}
+	if err := columnsOf(w, g.W, all, g.Threads); err != nil {
+		return err
 	}
 	y := slices.Clone(g.Y)
 	for mu, unit := range g.units {
 		floats.Scale(unit/g.middle, y[mu*g.Each:(mu+1)*g.Each])
 	}
-	fit := evidence.NewShared(w, mat.NewDense(g.Rows(), g.P, y), g.Each/g.P)
+	fit := evidence.NewShared(mat.NewDense(w.Rows, w.Columns, w.Data), mat.NewDense(g.Rows(), g.P, y), g.Each/g.P)
 	fit.GivenNoise = g.noise / (g.middle * g.middle)
 	if g.gainsKnown {
 		fit.GainsKnown, fit.Smooth = true, nil

@@ -351,7 +351,7 @@ func (b *planner) build() (*Solver, error) {
 		s.Iteration, s.Parts = g, append(s.Parts, g)
 		return s, b.makeParts(s)
 	case b.evidence():
-		g := newGaussian(state, b.W.(operator.Matrix), b)
+		g := newGaussian(state, b)
 		s.Iteration, s.Parts = g, append(s.Parts, g)
 		return s, b.makeParts(s)
 	case b.vector() && b.joint():

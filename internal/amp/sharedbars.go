@@ -209,41 +209,47 @@ const unitsAtOnce = 16
 
 // columns sets to to the columns of the W of signal k that are followed.
 func (j *jointBars) columns(to dense.Matrix, k int) bool {
-	w, chosen := j.W, j.followed[k]
+	w := j.W
 	if matrices, of := operator.Separate(w); of != nil {
 		w = matrices[of[k]]
 	}
+	return columnsOf(to, w, j.followed[k], j.Threads) == nil
+}
+
+// columnsOf sets to to some columns of W: of a table they are read, and of another operator they are its products with unit vectors.
+func columnsOf(to dense.Matrix, w operator.Operator, chosen []int, threads int) error {
+	_, n := w.Dims()
 	if table, ok := w.(operator.Matrix); ok {
-		row := make([]float64, j.N)
+		row := make([]float64, n)
 		for mu := range to.Rows {
-			if table.RowInto(row, mu) != nil {
-				return false
+			if err := table.RowInto(row, mu); err != nil {
+				return err
 			}
 			for at, i := range chosen {
 				to.Row(mu)[at] = row[i]
 			}
 		}
-		return true
+		return nil
 	}
-	linear, err := operator.NewLinear(w, unitsAtOnce, j.Threads)
+	linear, err := operator.NewLinear(w, unitsAtOnce, threads)
 	if err != nil {
-		return false
+		return err
 	}
-	units, products := make([]float64, unitsAtOnce*j.N), make([]float64, to.Rows*unitsAtOnce)
+	units, products := make([]float64, unitsAtOnce*n), make([]float64, to.Rows*unitsAtOnce)
 	for from := 0; from < len(chosen); from += unitsAtOnce {
 		clear(units)
 		some := chosen[from:min(from+unitsAtOnce, len(chosen))]
 		for at, i := range some {
-			units[at*j.N+i] = 1
+			units[at*n+i] = 1
 		}
-		if linear.Forward(products, units) != nil {
-			return false
+		if err := linear.Forward(products, units); err != nil {
+			return err
 		}
 		for mu := range to.Rows {
 			copy(to.Row(mu)[from:from+len(some)], products[mu*unitsAtOnce:])
 		}
 	}
-	return true
+	return nil
 }
 
 // invert makes the precision of the gains their covariance, less that of the common scale, which has an uncertainty of its own: of
