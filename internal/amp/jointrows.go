@@ -1041,9 +1041,6 @@ func (p *JointTest) After(s *Solver, l *Line) Verdict {
 	return GoOn
 }
 
-// noneInOrder reports whether all sensors are taken for broken, so that nothing is read: of fifty texts behind masks all were from the tenth iteration to the last.
-func (s *sensorState) noneInOrder() bool { return !slices.Contains(s.outOfOrder(), false) }
-
 // looksAt reports whether fields are looked at after so many iterations.
 func looksAt(index int) bool {
 	doublings := index / firstJointTest

@@ -334,6 +334,9 @@ func (s *sensorState) outOfOrder() []bool {
 	return omit
 }
 
+// noneInOrder reports whether all sensors are taken for broken, so that nothing is read: of fifty texts behind masks all were from the tenth iteration to the last.
+func (s *sensorState) noneInOrder() bool { return !slices.Contains(s.outOfOrder(), false) }
+
 // OutOfOrder tells whether a sensor is more likely broken than not.
 func (s *sensorState) OutOfOrder(mu int) bool { return s.Broken[mu] > 0.5 }
 

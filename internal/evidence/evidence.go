@@ -435,13 +435,7 @@ func (at *pattern) factorColumns(scaled dense.Matrix, noise []float64) bool {
 		at.inverse.Data[mu*at.inverse.Down+mu] = 1 / noise[mu]
 	}
 	dense.AddProduct(at.inverse, -1, scaled, scaled.T(), dense.Lower, threads)
-	dense.InvertLower(l, threads)
-	clear(at.kept)
-	for i := range l.Rows {
-		for j, v := range l.Row(i)[:i+1] {
-			at.kept[j] += v * v
-		}
-	}
+	copy(at.kept, dense.InvertDiagonal(l, threads))
 	for j, kept := range at.kept {
 		at.reach[j] = 1 - kept
 	}

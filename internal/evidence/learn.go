@@ -549,19 +549,12 @@ func (f *Fit) Rescale(c float64) {
 
 // Variances (M) are those of s at a fixed mean of all s, from the precision: the second order about the maximum.
 func (f *Fit) Variances() ([]float64, error) {
-	m := len(f.S)
 	rows, total, err := f.alongMean()
 	if err != nil {
 		return nil, err
 	}
 	// s' = s - s Σs/Σs̄ is what changes at a fixed mean.
-	dense.InvertLower(f.curved, runtime.GOMAXPROCS(0))
-	sum, variances := floats.Sum(f.S), make([]float64, m)
-	for mu := range m {
-		for nu, v := range f.curved.Row(mu)[:mu+1] {
-			variances[nu] += v * v
-		}
-	}
+	sum, variances := floats.Sum(f.S), dense.InvertDiagonal(f.curved, runtime.GOMAXPROCS(0))
 	for mu, s := range f.S {
 		variances[mu] = max(0, variances[mu]-2*s/sum*rows[mu]+s/sum*(s/sum)*total)
 	}

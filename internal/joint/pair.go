@@ -41,29 +41,22 @@ func (s *Shape) Pair(size float64, covariance []float64, columns int) (b *Pair, 
 
 // Covariance writes T diag(v) Tᵀ.
 func (b *Pair) Covariance(dst []float64, v func(k int) float64) {
-	p := len(b.Variance)
-	work := make([]float64, p*p)
-	for j := range p {
-		by := v(j)
-		for k := range p {
-			work[k*p+j] = b.To[k*p+j] * by
-		}
-	}
-	blas64.Gemm(blas.NoTrans, blas.Trans, 1, square(work, p), square(b.To, p), 0, square(dst, p))
-	symmetric(dst, p)
+	between(dst, b.To, func(_, column int) float64 { return v(column) }, blas.NoTrans, blas.Trans)
 }
 
 // Precision writes T⁻ᵀ diag(v) T⁻¹.
 func (b *Pair) Precision(dst []float64, v func(k int) float64) {
-	p := len(b.Variance)
-	work := make([]float64, p*p)
-	for j := range p {
-		by := v(j)
-		for k := range p {
-			work[j*p+k] = b.From[j*p+k] * by
-		}
+	between(dst, b.From, func(row, _ int) float64 { return v(row) }, blas.Trans, blas.NoTrans)
+}
+
+// between writes the product of a matrix times v, entry by entry, and of the matrix, one of them transposed.
+func between(dst, a []float64, v func(row, column int) float64, first, second blas.Transpose) {
+	p := int(math.Sqrt(float64(len(a))) + 0.5)
+	work := make([]float64, len(a))
+	for j, value := range a {
+		work[j] = value * v(j/p, j%p)
 	}
-	blas64.Gemm(blas.Trans, blas.NoTrans, 1, square(work, p), square(b.From, p), 0, square(dst, p))
+	blas64.Gemm(first, second, 1, square(work, p), square(a, p), 0, square(dst, p))
 	symmetric(dst, p)
 }
 
