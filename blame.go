@@ -68,7 +68,7 @@ const hardlySeen = 1e-18
 // sparingAlone is a try whose result leaves out no sensor without which an entry would not be seen: nothing speaks against such a sensor, as its readings are whatever the entry is. The first row of Fourier and Hadamard
 // matrices alone sees the mean of a scene.
 func (t *try) sparingAlone() *try {
-	row := operator.RowReader(t.problem.W)
+	row := operator.RowReader(t.problem.W, 0)
 	if row == nil || len(t.res.BrokenSensors) == 0 {
 		return t
 	}

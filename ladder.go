@@ -439,9 +439,8 @@ const (
 
 // tooLong reports whether further tries would take too long.
 func tooLong(first *try) bool {
-	m, n := first.problem.W.Dims()
 	_, p := first.problem.Y.Dims()
-	work := float64(m) * float64(n)
+	work := operator.Work(first.problem.W)
 	if network, ok := prior.NetworkOf(first.problem.Prior); ok {
 		work += network.Work()
 	}
@@ -507,9 +506,8 @@ func (t *tries) foundNear() bool {
 // otherStarts are those of a problem with free phases, by both algorithms in turn. Signals of zero are a fixed point of it, and what is
 // reached from beside it is chance: of starts for the array of docs/guides/microphone-array.md a third end at the answer. Where what was tried plainly was vector AMP, its first start is that one again.
 func otherStarts(first, plainly *try) (list []*try) {
-	m, n := first.problem.W.Dims()
 	_, p := first.problem.Y.Dims()
-	most := mostOfStarts / (float64(m) * float64(n) * float64(p) * mostFromStart)
+	most := mostOfStarts / (operator.Work(first.problem.W) * float64(p) * mostFromStart)
 	for draw := range uint64(min(most, mostStarts)) {
 		if draw == 0 && plainly.res.Plan.Algorithm == solver.VAMP {
 			continue

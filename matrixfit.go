@@ -131,7 +131,7 @@ func table(name string, w operator.Operator, wantComplex bool) ([]float64, error
 		parts[1] = make([]float64, m*n)
 	}
 	rowOf := func(v []float64, mu int) []float64 { return v[min(mu*n, len(v)):min((mu+1)*n, len(v))] }
-	if row := operator.RowReader(w); row != nil {
+	if row := operator.RowReader(w, 0); row != nil {
 		for mu := range m {
 			if err := row(rowOf(parts[0], mu), rowOf(parts[1], mu), mu); err != nil {
 				return nil, err

@@ -115,10 +115,14 @@ func IsComplex(w Operator) bool {
 	return is
 }
 
-// RowReader copies the real and imaginary parts of a row of w; nil where entries cannot be seen. Of a real w it leaves im as it is.
-func RowReader(w Operator) func(re, im []float64, mu int) error {
+// RowReader copies the real and imaginary parts of a row of w; nil where entries cannot be seen. Of a real w it leaves im as it is. Rows of the Fourier
+// transform are computed each time, where W has no more than computed entries.
+func RowReader(w Operator, computed float64) func(re, im []float64, mu int) error {
 	switch w := w.(type) {
 	case *Complex:
+		if f, fourier := w.rows.(*fourierParts); fourier && float64(w.m)*float64(w.n) <= computed {
+			return f.rowInto
+		}
 		if w.Storage() != "" {
 			return w.RowInto
 		}

@@ -129,6 +129,17 @@ func (s *fourierSweep) backward(r, h, g, d []float64) error {
 	return nil
 }
 
+// rowInto sets re and im to the parts of row mu: e^(-2πi rj/N)/√N for the entry that goes to place j, with its sign.
+func (f *fourierParts) rowInto(re, im []float64, mu int) error {
+	scale, row := 1/math.Sqrt(float64(f.n)), int(f.rows[mu])
+	for place := range f.n {
+		entry, sign := f.at(place, linear)
+		sin, cos := math.Sincos(2 * math.Pi * float64(row*place%f.n) / float64(f.n))
+		re[entry], im[entry] = sign*scale*cos, -sign*scale*sin
+	}
+	return nil
+}
+
 // backwardSquares sums what both parts of the squares have in common, and cosines of twice the angles.
 func (s *fourierSweep) backwardSquares(h, d []float64) {
 	scale, equal := 0.5/float64(s.n), true

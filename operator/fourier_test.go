@@ -45,6 +45,24 @@ func TestFourierIsItsTable(t *testing.T) {
 			if kappa, ok := Orthogonal(RealOf(w)); !ok || kappa != 1 || math.Abs(w.MeanSquare()-table.MeanSquare()) > 1e-14 {
 				t.Errorf("n = %d: κ = %g, %v, mean square %g", n, kappa, ok, w.MeanSquare())
 			}
+			read, seen := RowReader(w, float64(len(values))), make([]complex128, 0, len(values))
+			re, im := make([]float64, n), make([]float64, n)
+			for mu := range r.Rows {
+				if err := read(re, im, mu); err != nil {
+					t.Fatal(err)
+				}
+				for i := range n {
+					seen = append(seen, complex(re[i], im[i]))
+				}
+			}
+			for i, v := range values {
+				if cmplx.Abs(seen[i]-v) > 1e-14 {
+					t.Fatalf("n = %d, entry %d is read as %g, expected %g", n, i, seen[i], v)
+				}
+			}
+			if RowReader(w, float64(len(values)-1)) != nil {
+				t.Error("more entries are computed than asked")
+			}
 			for _, pair := range []struct {
 				what string
 				a, b Operator
@@ -120,5 +138,31 @@ func compareSweeps(t *testing.T, what string, a, b Operator, p, q int, rng *rand
 	}
 	if math.Abs(forward-backward) > 1e-12*float64(m*p) {
 		t.Errorf("%s: gᵀWx is %g one way and %g the other", what, forward, backward)
+	}
+}
+
+// Work counts what is not zero of a sparse matrix, and N log₂N of a transform, complex ones as real ones.
+func TestWork(t *testing.T) {
+	rows := Rows{N: 16, Rows: []int{1, 2, 5}}
+	hadamard, err := NewHadamard(rows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fourier, err := NewFourier(rows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dense, err := NewDense(2, 3, []float64{1, 2, 3, 4, 5, 6})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sparse, err := NewSparse(CSR{M: 2, N: 3, Start: []int64{0, 1, 2}, Columns: []int32{0, 2}, Values: []float64{1, 2}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, w := range map[float64]Operator{16 * 4: hadamard, 16 * 2: fourier, 6: dense, 2: sparse} {
+		if got := Work(w); got != want {
+			t.Errorf("%v: %g multiplications, expected %g", Describe(w), got, want)
+		}
 	}
 }

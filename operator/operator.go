@@ -123,3 +123,17 @@ type Sweep interface {
 // RowFunc is called once for every block of rows, concurrently for different
 // blocks. It may keep what it needs of its arguments only by copying.
 type RowFunc func(first int, z, v, g, d []float64)
+
+// Work is about how many multiplications a product with w takes: one for each entry of a table, for each that is not zero of a sparse matrix, and log₂N for each entry of a signal of a transform.
+func Work(w Operator) float64 {
+	switch w := w.(type) {
+	case *Complex:
+		return Work(w.rows) / 2 // rows are of both parts
+	case *Sparse:
+		return float64(w.Entries())
+	case interface{ transformed() float64 }:
+		return w.transformed()
+	}
+	m, n := w.Dims()
+	return float64(m) * float64(n)
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 
 	"github.com/calamp/calamp/internal/parallel"
 	"github.com/calamp/calamp/internal/transform"
@@ -191,6 +192,9 @@ func (s *selection) RowOrthogonal() (kappa float64, ok bool) { return 1, true }
 func (s *selection) Bytes() int64 {
 	return 4*int64(len(s.rows)+len(s.row)+len(s.place)+len(s.entry)) + int64(len(s.signs))
 }
+
+// transformed is how many multiplications a transform takes; see [Work].
+func (s *selection) transformed() float64 { return float64(s.n) * math.Log2(max(2, float64(s.n))) }
 
 func (s *selection) identify(to io.Writer, name string) error {
 	if _, err := fmt.Fprintf(to, "%s n=%d rows=%d permutation=%d signs=%d\n", name, s.n, len(s.rows), len(s.place), len(s.signs)); err != nil {

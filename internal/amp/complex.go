@@ -65,19 +65,40 @@ func (s *State) turn(theta float64) {
 	}
 }
 
-// unevenSize is the size of the start where no phase is preferred, in standard deviations of the
-// signals.
-const unevenSize = 0.1
+// unevenSize is the size of the start where no phase is preferred, in standard deviations of the signals; unevenEntry that of a start at one entry, in those of a whole signal: a tenth of
+// its energy. Of 20 problems with 512 to 2048 rows and columns of the Fourier transform and 5 or 10 signals 14 were found from such an entry, 12 with a tenth of the size, and 11 from noise.
+const (
+	unevenSize  = 0.1
+	unevenEntry = 0.3
+)
 
-// startUneven makes the start one that prefers phases, the same in every run with the same draw.
-func (s *State) startUneven(draw uint64) {
+// startUneven makes the start one that prefers phases, the same in every run with the same draw. Where signals that are shifted differ in nothing but the phases of gains, as behind rows of the Fourier transform, noise
+// prefers all shifts a little, and they compete the longer the more there are: then the shift is chosen in which one signal has its middle entry.
+func (s *State) startUneven(draw uint64, shifts bool) {
 	rng := rand.New(rand.NewPCG(17+draw, uint64(len(s.X))))
-	size := unevenSize * math.Sqrt(s.model.Prior.Variance())
+	spread := math.Sqrt(s.model.Prior.Variance())
 	s.uneven = make([]float64, len(s.X))
+	if shifts {
+		signal := int(draw) % (s.P / 2)
+		s.uneven[2*signal*s.N+s.N/2] = unevenEntry * math.Sqrt(2*float64(s.N)) * spread
+		s.Reset()
+		return
+	}
 	for i := range s.uneven {
-		s.uneven[i] = size * rng.NormFloat64()
+		s.uneven[i] = unevenSize * spread * rng.NormFloat64()
 	}
 	s.Reset()
+}
+
+// shifts reports whether W is rows of the Fourier transform, of which a shift of all signals changes phases only, and the noise is learned: one that is known, and small, would trust all of a start of which one
+// entry is right. Of 24 problems with known noise 12 were found from an entry, and 22 from noise.
+func (b *planner) shifts() bool {
+	w, is := b.W.(*operator.Complex)
+	if !is || !b.LearnNoise {
+		return false
+	}
+	_, fourier := w.Rows()
+	return fourier
 }
 
 // phasesOpen says that the readings do not tell yet how s turns them: most of E|s|² is variance.
@@ -111,13 +132,9 @@ func (b *planner) numbers() int64 {
 
 // complexNumbers requires all parts of a model to be complex, or none.
 func (b *planner) complexNumbers() (on bool, why string, err error) {
-	w, table := b.W.(*operator.Complex)
+	_, table := b.W.(*operator.Complex)
 	calibration := channel.CalibrationOf(b.Model.Channel)
 	_, gains := calibration.(channel.Turning)
-	shifts := false // whether shifted signals have the same readings but for phases
-	if table {
-		_, shifts = w.Rows()
-	}
 	switch {
 	case !b.complex() && gains:
 		return false, "", fmt.Errorf("complex gains need a prior of complex signals, found a %T", b.Model.Prior)
@@ -129,9 +146,6 @@ func (b *planner) complexNumbers() (on bool, why string, err error) {
 		return false, "", fmt.Errorf("complex signals need a channel of complex gains, found a %T", b.Model.Channel)
 	case b.P%2 != 0:
 		return false, "", fmt.Errorf("complex signals have two columns each, found %d", b.P)
-	case channel.PhasesFree(calibration) && shifts:
-		return false, "", errors.New("rows of the Fourier transform, and phases of which nothing is known (--phase free): to shift all signals changes nothing but the sensors' phases, so that no " +
-			"reading tells which shift it is; give the phases: --phase known, or how well they are known, --phase KAPPA")
 	case b.full():
 		return false, "", errors.New("full covariances are for real numbers")
 	case table:

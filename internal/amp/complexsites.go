@@ -82,7 +82,7 @@ func (b *planner) complexSitesPossible() error {
 	known, gains := complexPriorOf(b.Model)
 	return refusal([]reason{
 		{!gains || known.Lo == known.Hi, "the evidence of complex signals is for gains whose amplitudes are unknown"},
-		{operator.RowReader(b.W) == nil, "the evidence of complex signals needs a W whose entries can be seen"},
+		{operator.RowReader(b.W, mostTabled) == nil, "the evidence of complex signals needs a W whose entries can be seen"},
 	})
 }
 
@@ -108,7 +108,7 @@ func (g *complexSites) use(operator.Sweeps) {}
 func (g *complexSites) prepare(ctx context.Context) error {
 	g.ctx = ctx
 	re, im := make([]float64, g.Rows()*g.N), make([]float64, g.Rows()*g.N)
-	row := operator.RowReader(g.W)
+	row := operator.RowReader(g.W, mostTabled)
 	for mu := range g.Rows() {
 		if err := row(re[mu*g.N:][:g.N], im[mu*g.N:][:g.N], mu); err != nil {
 			return err

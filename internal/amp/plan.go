@@ -320,7 +320,7 @@ func (b *planner) build() (*Solver, error) {
 	}
 	state.StartCalibration()
 	if b.plan.Has("uneven start") {
-		state.startUneven(b.StartDraw)
+		state.startUneven(b.StartDraw, b.shifts())
 	}
 	copy(state.Y, b.Y)
 	if b.networked() {

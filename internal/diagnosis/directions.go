@@ -31,46 +31,103 @@ const (
 // for every pair of columns that the signals' entries can move along without one that leaves the grid.
 func (r *Run) warnShifts() *Warning {
 	known, ok := r.calibration().(channel.Turning)
-	if !ok || !r.blind() || r.Solver.Iterations == 0 || float64(r.state.M)*float64(r.state.N)*float64(r.state.N) > mostForShifts {
+	if !ok || !r.blind() || r.Solver.Iterations == 0 {
 		return nil
+	}
+	strongest, others := r.shifted(known.Phases())
+	anywhere := r.LearnPhases && !(known.AboutNominal(r.state.Stats, r.outOfOrder()) > aboutNominal+math.Log(float64(len(others)+1))) // one of so many is near the nominal ones by chance
+	var likely []int
+	for _, other := range others {
+		if anywhere || r.phasesAllow(known.Phases(), other.turn) {
+			likely = append(likely, other.to)
+		}
+	}
+	if len(likely) == 0 {
+		return nil
+	}
+	return &Warning{Code: ShiftedDirections, Message: fmt.Sprintf("%d other answers are as likely: the phases of the gains follow W from one column to another, as from %d to %d, and all signals move by the same step; "+
+		"sizes of gains and distances between the signals' entries are the same in all; the direction of one entry would decide, or known phases of gains", len(likely), strongest, likely[0])}
+}
+
+// shift is an answer that is moved so that the strongest entry comes to another one, while the gain of each sensor turns by a factor of unit size.
+type shift struct {
+	to   int
+	turn func(sensor int) complex128
+}
+
+// shifted are shifts that leave the readings as they are, and the entry that they move: all where the concentration κ of phases is learned, and else those that it allows.
+func (r *Run) shifted(kappa float64) (strongest int, others []shift) {
+	m, n := float64(r.state.M), float64(r.state.N)
+	w, is := r.Solver.Matrix.(*operator.Complex)
+	rows, fourier := operator.Rows{}, false
+	if is {
+		rows, fourier = w.Rows()
+	}
+	switch {
+	case fourier && r.state.Rows() == r.state.M:
+		return r.cyclic(rows)
+	case m*n*n > mostForShifts:
+		return 0, nil
 	}
 	columns, squares := r.steering()
 	if columns == nil {
-		return nil
+		return 0, nil
 	}
 	noise := float64(r.state.Columns()) * channel.NoiseOf(r.model().Channel)
 	list := r.sources(squares, noise)
 	if len(list) == 0 {
-		return nil
+		return 0, nil
 	}
-	kappa := known.Phases()
-	if r.LearnPhases && phasesAnywhere(known, r.state.Stats, r.outOfOrder()) != "" {
-		kappa = 0
-	}
-	count, example := 0, [2]int{}
-	strongest, near := list[0].at, sync.OnceValue(func() float64 { return nearest(columns) })
+	strongest = list[0].at
+	near, each := sync.OnceValue(func() float64 { return nearest(columns) }), r.state.Rows()/r.state.M
 	for j := range columns {
 		if j == strongest {
 			continue
 		}
-		ramp := between(columns[strongest], columns[j], r.state.Rows()/r.state.M)
-		if r.phasesAllow(kappa, ramp) && moves(columns, list, ramp, j-strongest, noise, near) {
-			if count++; count == 1 {
-				example = [2]int{strongest, j}
-			}
+		ramp := between(columns[strongest], columns[j], each)
+		other := shift{j, func(sensor int) complex128 { return ramp[sensor*each] }}
+		if (r.LearnPhases || r.phasesAllow(kappa, other.turn)) && moves(columns, list, ramp, j-strongest, noise, near) {
+			others = append(others, other)
 		}
 	}
-	if count == 0 {
-		return nil
+	return strongest, others
+}
+
+// cyclic are the shifts of signals behind rows of the Fourier transform: by d places the gain of row ρ turns by e^(-2πi ρd/N).
+func (r *Run) cyclic(rows operator.Rows) (strongest int, others []shift) {
+	n := r.state.N
+	entry := make([]int, n) // at a place
+	for i := range entry {
+		entry[i] = i
 	}
-	return &Warning{Code: ShiftedDirections, Message: fmt.Sprintf("%d other answers are as likely: the phases of the gains follow W from one column to another, as from %d to %d, and all signals move by the same step; "+
-		"sizes of gains and distances between the signals' entries are the same in all; the direction of one entry would decide, or known phases of gains", count, example[0], example[1])}
+	for i, place := range rows.Permutation {
+		entry[place] = i
+	}
+	from, most := 0, 0.0
+	for place, i := range entry {
+		energy := 0.0
+		for column := range r.state.P {
+			energy += r.state.X[column*n+i] * r.state.X[column*n+i]
+		}
+		if energy > most {
+			from, most = place, energy
+		}
+	}
+	if most == 0 {
+		return 0, nil
+	}
+	for d := 1; d < n; d++ {
+		others = append(others, shift{entry[(from+d)%n], func(sensor int) complex128 {
+			return cmplx.Rect(1, -2*math.Pi*float64(rows.Rows[sensor]*d%n)/float64(n))
+		}})
+	}
+	return entry[from], others
 }
 
 // steering are the columns of W, with a norm of 1, and the squares of their norms; nil where the entries of W cannot be seen.
 func (r *Run) steering() (columns [][]complex128, squares []float64) {
 	m, n := r.state.Rows(), r.state.N
-	row := operator.RowReader(r.Solver.Matrix)
+	row := operator.RowReader(r.Solver.Matrix, mostForShifts)
 	if row == nil {
 		return nil, nil
 	}
@@ -142,12 +199,18 @@ func between(a, b []complex128, each int) []complex128 {
 	return ramp
 }
 
-// phasesAllow reports whether phases that are spread about zero with this concentration are about as likely after they are moved by the ramp, at the best common phase.
-func (r *Run) phasesAllow(kappa float64, ramp []complex128) bool {
+// phasesAllow reports whether phases that are spread about zero with this concentration are about as likely after they are turned, at the best common phase.
+func (r *Run) phasesAllow(kappa float64, turn func(sensor int) complex128) bool {
+	if kappa == 0 {
+		return true
+	}
+	if float64(r.state.M)*float64(r.state.N) > mostForShifts {
+		return false
+	}
 	var now, then complex128
 	for mu, phase := range r.state.Phase {
 		now += cmplx.Rect(1, phase)
-		then += cmplx.Rect(1, phase) * ramp[mu*len(ramp)/len(r.state.Phase)]
+		then += cmplx.Rect(1, phase) * turn(mu)
 	}
 	return kappa*(cmplx.Abs(now)-cmplx.Abs(then)) < asLikely
 }

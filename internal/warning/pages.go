@@ -181,7 +181,7 @@ var pages = []Page{
 	},
 	{
 		"shifted-directions", Doubt,
-		"Phases of the gains are free, and W has columns that differ by the same phases, such as steering vectors of directions on a regular grid.",
+		"Phases of the gains are free, and W has columns that differ by the same phases, such as steering vectors of directions on a regular grid, or rows of the Fourier transform. A learned spread decides only where chance does not explain it.",
 		"All signals may be shifted by a few columns: the phases of the gains compensate, and the readings stay the same. Sizes of gains and distances between entries are right.",
 		"where only distances between directions matter, or only the sizes of gains.",
 		[]string{"Give the direction of one source, by leaving out columns where none can be.", "Give phases that are known (`--phase κ`).", "A grid that ends where sources do."},
