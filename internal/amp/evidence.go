@@ -63,6 +63,7 @@ type round struct {
 	mixed      *evidence.Fit // that with a mixture of entries of each snapshot, where it was tried
 	drawn      *evidence.Fit // that with a mixture that is the same for all entries, where it was tried
 	flat       *evidence.Fit // that with a sparse prior of entries as they are, where it converged
+	convex     *evidence.Fit // that with the same prior, begun with a convex one
 	tried      int           // how many of fits have been, or were not possible
 	steps      int           // of the present fit
 	done       bool          // nothing is left to do
@@ -246,7 +247,7 @@ func (g *gaussian) inUnits(variances []float64) []float64 {
 
 // begin begins all fits anew with the first of them.
 func (g *gaussian) begin(first *evidence.Fit) {
-	g.fit, g.steps, g.tried, g.best, g.common, g.mixed, g.drawn, g.flat = first, 0, 0, nil, nil, nil, nil, nil
+	g.fit, g.steps, g.tried, g.best, g.common, g.mixed, g.drawn, g.flat, g.convex = first, 0, 0, nil, nil, nil, nil, nil, nil
 	g.piloted = false
 }
 
@@ -296,7 +297,7 @@ func (g *gaussian) End(*Solver) {
 // fits are those that are tried one after the other, begun at what is known by then; nil is one that is not. Those with entries that are the same in all snapshots come first,
 // begun at what all snapshots have in common, then with variances that follow columns of W, or places of entries as well, then mixtures that are the same for all entries, of which an entry is the same in all
 // snapshots or not, then sparse priors, of entries as they are and in units of what all snapshots have, and where these two are far apart the latter begun at the former. Where all snapshots have a column of W in
-// common, entries as they are begin with it, and at what the mixture found as well, and shifts of the likeliest are tried; units are not, which were likelier in two of ten, and worse. Where no sparse prior is
+// common, entries as they are begin with it, and at what the mixture found as well, and shifts of the likeliest are tried; units are not, which were likelier in two of ten, and worse. Of few signals that sensors read in several rows the sparse prior is begun from a convex one as well. Where no sparse prior is
 // likelier than Gaussian signals, or where these have a covariance of snapshots that is worth its parameters, they are tried with correlated snapshots, and as lines of a scan.
 var fits = []func(g *gaussian) *evidence.Fit{
 	func(g *gaussian) *evidence.Fit {
@@ -350,6 +351,13 @@ var fits = []func(g *gaussian) *evidence.Fit{
 			return nil
 		}
 		return g.start().WithTwoValues(g.best, g.sites)
+	},
+	func(g *gaussian) *evidence.Fit {
+		if g.sites < leastSites || !g.fewOfManyRows() || g.flat == nil {
+			return nil
+		}
+		g.convex = g.start().Convexly(g.flat, g.sites)
+		return g.convex
 	},
 	func(g *gaussian) *evidence.Fit {
 		if g.sites < leastSites || g.rival() == nil {
@@ -615,13 +623,27 @@ func (g *gaussian) rival() *evidence.Fit {
 // for both. Of 48 tomographic images with all detectors and 24 with some dead or spikes, 60 are apart by .005 to .4 of their error bars in squares, and none of these is wrong but one; of twelve by more than one, eight are (docs/log/sensors.md).
 func (g *gaussian) otherPrior() *evidence.Fit {
 	switch {
-	case g.best == nil || g.Each == g.P || g.P >= evidence.LeastForHalves:
+	case g.best == nil || !g.fewOfManyRows():
 		return nil
 	case g.best.Sparse == nil:
 		return g.flat
 	}
 	return g.drawn
 }
+
+// otherPoint is another fixed point of the prior of the likeliest fit; nil where none was found.
+func (g *gaussian) otherPoint() *evidence.Fit {
+	switch {
+	case g.best == nil || g.convex == nil || !g.convex.Sparse.Settled():
+		return nil
+	case g.best == g.convex:
+		return g.flat
+	}
+	return g.convex
+}
+
+// fewOfManyRows reports whether a sensor has several rows, and there are too few snapshots for halves of them.
+func (g *gaussian) fewOfManyRows() bool { return g.Each > g.P && g.P < evidence.LeastForHalves }
 
 // takeSignals makes the signals, and their fields, those of the fit.
 func (g *gaussian) takeSignals() {
@@ -876,7 +898,7 @@ func (g *gaussian) doubt() {
 			}
 		}
 	}
-	for _, other := range []*evidence.Fit{g.rival(), g.otherPrior()} {
+	for _, other := range []*evidence.Fit{g.rival(), g.otherPrior(), g.otherPoint()} {
 		if other != nil {
 			g.addDifferences(other)
 		}

@@ -42,6 +42,7 @@ type Sparse struct {
 	rested         int  // steps in a row that moved hardly anything
 	least, most    int  // steps it has to take, and may
 	steps          int  // taken, with those of the fit at whose sites it began: it goes on with their damping
+	later          *Sparse // whose components follow those that it begins with; nil where these are learned
 }
 
 const (
@@ -66,6 +67,10 @@ const (
 	// What gains add to variances is found in each of the first steps, and in every so many later ones, in which it hardly changes: it takes more than half of a step. Found in every
 	// fourth one from the start, sites of cameras of spots ended elsewhere, with errors of s 2.9 times those stated (docs/log/field.md).
 	gainsEachUntil, gainsEvery = 30, 4
+
+	// A Laplace prior is there for so many steps, in which its sites come to rest, and has variances of these powers of two, in units of the mean square: those beyond have a hundredth of the weight.
+	laplaceSteps                  = 12
+	leastOfLaplace, mostOfLaplace = -8, 2
 
 	narrowSlab = 1e-10 // the least variance of a slab, in units of the signals' mean square
 )
@@ -268,7 +273,11 @@ func (f *Fit) stepSites(step int) (risen float64, err error) {
 	if f.offset() {
 		f.Offsets.improve(leastNoise * f.power())
 	}
-	if f.Sparse.Weight == nil {
+	switch {
+	case f.Sparse.Weight != nil:
+	case f.Sparse.later != nil:
+		f.beginLaplace()
+	default:
 		f.beginSlabs()
 	}
 	next, part := f.newMoments(), siteStep*damps/max(damps, float64(f.Sparse.steps))
@@ -277,7 +286,9 @@ func (f *Fit) stepSites(step int) (risen float64, err error) {
 		f.Sparse.zeros.keep(i, k, next.r[0])
 		f.Sparse.moveSite(&f.Families[k].Gamma[i], i, k, mean, variance, c, part)
 	})
-	if step > slabsStayFor {
+	if f.Sparse.later != nil {
+		f.Sparse.endLaplace(step)
+	} else if step > slabsStayFor {
 		next.adopt(f.Sparse, f.meanSquare())
 		f.Sparse.zeros.learn(f.Sparse.Weight[0])
 	}
@@ -487,6 +498,36 @@ func (f *Fit) beginSlabs() {
 	for variance := largestSlab * square; len(s.Weight) <= slabs; variance /= fallBy {
 		s.Weight, s.Mean, s.Variance = append(s.Weight, firstSlab), append(s.Mean, 0), append(s.Variance, variance)
 	}
+}
+
+// Convexly is a fit with the prior of a sparse one, begun at sites of a Laplace prior of the same power. That is log-concave, as the likelihood of signals is for given gains, so that its posterior has one maximum: where sites of slabs have
+// several fixed points, they are at the one next to it, which need not be that next to Gaussian signals.
+func (f *Fit) Convexly(prior *Fit, most int) *Fit {
+	next := f.Sparsely(false, prior.S, most)
+	next.Sparse.later, next.Sparse.least = prior.Sparse, laplaceSteps+leastSites
+	return next
+}
+
+// beginLaplace makes the prior one of Laplace: variances of its entries are exponentially distributed (Andrews and Mallows 1974), here at powers of two.
+func (f *Fit) beginLaplace() {
+	s, square, total := f.Sparse, f.meanSquare(), 0.0
+	s.Weight, s.Mean, s.Variance = []float64{0}, []float64{0}, []float64{0}
+	for power := leastOfLaplace; power <= mostOfLaplace; power++ {
+		variance := math.Ldexp(1, power)
+		weight := variance * math.Exp(-variance)
+		s.Weight, s.Mean, s.Variance = append(s.Weight, weight), append(s.Mean, 0), append(s.Variance, variance*square)
+		total += weight
+	}
+	floats.Scale(1/total, s.Weight)
+}
+
+// endLaplace goes on with the components of the other prior after some steps.
+func (s *Sparse) endLaplace(step int) {
+	if step < laplaceSteps {
+		return
+	}
+	s.Weight, s.Mean, s.Variance = slices.Clone(s.later.Weight), slices.Clone(s.later.Mean), slices.Clone(s.later.Variance)
+	s.zeros, s.later = s.later.zeros.clone(), nil
 }
 
 // moments are sums over entries of what their posteriors say of the prior.
