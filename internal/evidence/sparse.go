@@ -38,10 +38,10 @@ type Sparse struct {
 	taken          *mat.Dense // N×P, the part of the latter that unknown gains take
 	spent          float64    // Σ_k tr(H⁻¹ (A_k⁻² ∘ y_k y_kᵀ)), in units of Σ_k tr A_k⁻¹: the part of it that gains take
 	settled        bool
-	common         bool // gains began at what all snapshots have in common
-	rested         int  // steps in a row that moved hardly anything
-	least, most    int  // steps it has to take, and may
-	steps          int  // taken, with those of the fit at whose sites it began: it goes on with their damping
+	common         bool    // gains began at what all snapshots have in common
+	rested         int     // steps in a row that moved hardly anything
+	least, most    int     // steps it has to take, and may
+	steps          int     // taken, with those of the fit at whose sites it began: it goes on with their damping
 	later          *Sparse // whose components follow those that it begins with; nil where these are learned
 }
 
