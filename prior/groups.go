@@ -478,8 +478,9 @@ func (s *sample) expect() (n, total, first, spread float64) {
 	return n, total, first, spread
 }
 
-// leastGiven is the least variance of entries that are not zero, in standard errors of its estimate, where it is hidden in the fields.
-const leastGiven = 0.1
+// leastGiven is the least variance of entries that are not zero, in standard errors of its estimate, to which it shrinks where it is hidden in the fields: from there on
+// they cannot tell it from zero. At a tenth of it, the variances of fields followed so steeply that it went up and down for ever (text behind 747 masks).
+const leastGiven = 1
 
 // creeps is the change of log v in a step of expectation–maximisation below which it creeps, at half way to an end that it reaches in a hundred steps.
 const creeps = 0.1
@@ -488,27 +489,23 @@ const creeps = 0.1
 const scoreReach = 2
 
 // score takes a step of Fisher scoring where the entries' variance v is hidden, below that of their fields, as where all that are not zero
-// have one value: expectation–maximisation goes only the part v/(v+Σ) of its way there. With weights on/(v+Σ)² and on/(v+Σ),
+// have one value: expectation–maximisation goes only the part v/(v+Σ) of its way there. With weights on/(v+Σ)²,
 //
-//	v ← ⟨(λ-x̄)² - Σ⟩,   x̄ ← ⟨λ⟩.
+//	v ← ⟨(λ-x̄)² - Σ⟩.
 func (s *sample) score(learn Parameters, before float64) {
 	v, mean := s.g.SignalVar, s.g.SignalMean
-	var first, weights, excess, information, hidden float64
+	var excess, information, hidden float64
 	for i, on := range s.on {
 		if on == 0 {
 			continue
 		}
 		total := v + s.sigma[i]
 		d := s.lambda[i] - mean
-		first, weights = first+on*s.lambda[i]/total, weights+on/total
 		excess, information = excess+on*(d*d-s.sigma[i])/total/total, information+on/total/total
 		hidden += on * s.sigma[i] / total / total
 	}
 	if learn&SignalVar == 0 || !(information > 0) || v*information > hidden || math.Abs(math.Log(v/before)) > creeps {
 		return
 	}
-	s.g.SignalVar = max(excess/information, leastGiven*math.Sqrt(2/information), v/scoreReach)
-	if learn&SignalMean != 0 {
-		s.g.SignalMean = first / weights
-	}
+	s.g.SignalVar = max(excess/information, min(before, leastGiven*math.Sqrt(2/information)), v/scoreReach)
 }

@@ -119,7 +119,7 @@ func (g GaussBernoulli) Refit(lambda, sigma []float64, step float64) (next Learn
 	}
 	fit[0].score(g.Learn, g.SignalVar)
 	to := g.towards(fit[0].g, step)
-	return to, to.distance(g, float64(len(lambda)))
+	return to, movedBy(fit, []GaussBernoulli{g}, []GaussBernoulli{to}, []int{0})
 }
 
 // towards is g moved by the fraction step of the way to fit.

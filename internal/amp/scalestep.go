@@ -1,6 +1,11 @@
 package amp
 
-import "math"
+import (
+	"math"
+
+	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/prior"
+)
 
 const (
 	// Early estimates are too poor to place the scale.
@@ -73,7 +78,9 @@ func (s *Solver) movesNothing(shift float64) bool {
 const driftBelow = 1e-2
 
 // freeScale takes back what a step changed of the global scale alone, where that is
-// a convention. Early on, where the estimates grow from nothing, it is none.
+// a convention. Early on, where the estimates grow from nothing, it is none. What is learned of the prior's scale goes along: estimates would else be
+// held away from where the prior pulls them, and it would learn from fields that say so. It does not where gains have a distribution with a middle, which
+// pulls back: without a prior that stays, random-convolution 0 of bench/field drifts on by 10⁻⁵ in every step, and takes 252 for 127.
 type freeScale struct{ Idle }
 
 func (freeScale) After(s *Solver, l *Line) Verdict {
@@ -86,9 +93,26 @@ func (freeScale) After(s *Solver, l *Line) Verdict {
 		}
 		if square > 0 {
 			s.drift = along / square
-			s.State.rescale(1 - s.drift*(1-l.Damping))
+			c := 1 - s.drift*(1-l.Damping)
+			s.State.rescale(c)
+			s.State.rescaleSlab(c)
 		}
 	}
 	s.measure(l)
 	return GoOn
+}
+
+// rescaleSlab multiplies entries that are not zero by c in the prior, where their mean and variance are both learned, gains are as likely anywhere in their range, and the scale is said
+// by the mean rather than by the spread.
+func (s *State) rescaleSlab(c float64) {
+	const scale = prior.SignalMean | prior.SignalVar
+	p, ok := s.model.Prior.(prior.Slabbed)
+	if _, _, middle := channel.NormalOf(s.calibration); !ok || middle || p.Learned()&scale != scale {
+		return
+	}
+	mean, variance := p.Slab()
+	if mean*mean < variance {
+		return
+	}
+	s.Adopt(Model{p.WithSlab(c*mean, c*c*variance), s.model.Channel})
 }

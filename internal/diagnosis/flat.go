@@ -48,6 +48,10 @@ func (r *Run) flatness() float64 {
 	}
 	f := &flat{Run: r, products: products, noise: noise, own: own}
 	f.choose()
+	if slab, ok := r.model().Prior.(prior.Slabbed); ok { // which is about its mean, where that is known not to be zero
+		_, v := slab.Slab()
+		f.own = min(own, v)
+	}
 	rng := rand.New(rand.NewPCG(3, 0))
 	total := make([]float64, r.state.P)
 	for range flatProbes {
