@@ -17,6 +17,9 @@ import (
 
 // Text is black or white, and masks of 0 and 1 hold the sum of its pixels: the mean of those that are white is learned, and the run comes to rest.
 func TestTwoValuesBehindMasks(t *testing.T) {
+	if testing.Short() {
+		t.Skip("linear algebra, slow with the race detector")
+	}
 	const m, n, p, white, noise = 188, 256, 30, 0.16, 1e-3
 	rng := rand.New(rand.NewPCG(34, 1))
 	masks, x0, y := mat.NewDense(m, n, nil), mat.NewDense(n, p, nil), mat.NewDense(m, p, nil)

@@ -34,6 +34,9 @@ func lines(seed uint64, m, n, p int) (w, y *mat.Dense, s []float64, x *mat.Dense
 // TestScanned: lines of a scene are found better with the spectrum of both directions than with one covariance for all entries, with which gains of two of five scenes are off by ten and twenty times what is stated. The evidence says so, but
 // not of lines in another order.
 func TestScanned(t *testing.T) {
+	if testing.Short() {
+		t.Skip("linear algebra, slow with the race detector")
+	}
 	const m, n, p = 72, 60, 16
 	off, before := 0.0, 0.0
 	for seed := range uint64(5) {
