@@ -622,19 +622,18 @@ func TestSparseFromConvex(t *testing.T) {
 		t.Skip("linear algebra of others, slow with the race detector")
 	}
 	w, y, ids, truth := tomograph(t, 7)
-	rng, nan := rand.New(rand.NewPCG(7, 43)), math.NaN()
+	rng := rand.New(rand.NewPCG(7, 43))
 	offsets := make([]float64, len(truth.S))
 	for d := range offsets {
 		offsets[d] = 0.2 * rng.NormFloat64()
 	}
 	y.Apply(func(row, _ int, v float64) float64 { return v + offsets[ids[row]] }, y)
-	signal, gain, err := calamp.Guess(w, y, prior.GaussBernoulli{Density: nan, SignalMean: nan, SignalVar: nan}, channel.Gain{Prior: channel.GainPrior{Lo: nan}, NoiseVar: nan})
-	if err != nil {
-		t.Fatal(err)
-	}
-	signal.Learn = prior.Density | prior.SignalMean | prior.SignalVar
-	working := channel.Offset{Prior: channel.OffsetPrior{Gain: gain.Prior, SD: calamp.GuessOffset(y, ids)}, NoiseVar: gain.NoiseVar}
-	res, err := calamp.Solve(context.Background(), &calamp.Problem{W: w, Y: y, Sensors: ids, Prior: signal, Channel: channel.Faulty{Working: working}}, &calamp.Options{Learn: calamp.Learn{Noise: true, Range: true, Offset: true}, Retry: true})
+	problem, opt := unknown(t, w, y)
+	gain := channel.InOrder(problem.Channel).(channel.Gain)
+	problem.Sensors = ids
+	problem.Channel = channel.Faulty{Working: channel.Offset{Prior: channel.OffsetPrior{Gain: gain.Prior, SD: calamp.GuessOffset(y, ids)}, NoiseVar: gain.NoiseVar}}
+	opt.Learn.Offset, opt.Retry, opt.Outliers = true, true, calamp.Outliers{}
+	res, err := calamp.Solve(context.Background(), problem, opt)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"gonum.org/v1/gonum/blas/cblas128"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/calamp/calamp"
@@ -42,9 +43,7 @@ func fourierProblem(t testing.TB, n, m, p int, kappa float64, mixed bool, seed u
 			}
 		}
 	}
-	y := mat.NewDense(m, 2*p, nil)
-	read := operator.RowReader(w, 1e9)
-	re, im := make([]float64, n), make([]float64, n)
+	y, entries := mat.NewDense(m, 2*p, nil), entriesOf(t, w)
 	for mu := range m {
 		phase := 2 * math.Pi * rng.Float64()
 		if kappa > 0 {
@@ -52,13 +51,10 @@ func fourierProblem(t testing.TB, n, m, p int, kappa float64, mixed bool, seed u
 		}
 		s := cmplx.Rect(0.8+0.4*rng.Float64(), phase)
 		truth.S, truth.Phase = append(truth.S, cmplx.Abs(s)), append(truth.Phase, phase)
-		if err := read(re, im, mu); err != nil {
-			t.Fatal(err)
-		}
 		for k := range p {
 			sum := complex(1e-3*rng.NormFloat64(), 1e-3*rng.NormFloat64())
 			for i := range n {
-				sum += complex(re[i], im[i]) * complex(truth.X.At(i, 2*k), truth.X.At(i, 2*k+1))
+				sum += entries[mu*n+i] * complex(truth.X.At(i, 2*k), truth.X.At(i, 2*k+1))
 			}
 			sum /= s
 			y.Set(mu, 2*k, real(sum))
@@ -106,7 +102,11 @@ func TestShiftsBehindFourier(t *testing.T) {
 			w := p.W.(*operator.Complex)
 			rows, _ := w.Rows()
 			if c.table {
-				p.W = complexTableOf(t, w)
+				table, err := operator.NewComplex(72, 128, entriesOf(t, w))
+				if err != nil {
+					t.Fatal(err)
+				}
+				p.W = table
 			}
 			opt := &calamp.Options{}
 			opt.Learn.Noise = true
@@ -141,7 +141,8 @@ func TestShiftsBehindFourier(t *testing.T) {
 	}
 }
 
-func complexTableOf(t testing.TB, w *operator.Complex) *operator.Complex {
+// entriesOf are those of w, row by row.
+func entriesOf(t testing.TB, w *operator.Complex) []complex128 {
 	t.Helper()
 	m, n := w.Dims()
 	read, values := operator.RowReader(w, float64(m*n)), make([]complex128, m*n)
@@ -154,19 +155,10 @@ func complexTableOf(t testing.TB, w *operator.Complex) *operator.Complex {
 			values[mu*n+i] = complex(re[i], im[i])
 		}
 	}
-	table, err := operator.NewComplex(m, n, values)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return table
+	return values
 }
 
-func cosine(a, b []complex128) (sum complex128) {
-	squareA, squareB := 0.0, 0.0
-	for i, v := range a {
-		sum += cmplx.Conj(v) * b[i]
-		squareA += real(v)*real(v) + imag(v)*imag(v)
-		squareB += real(b[i])*real(b[i]) + imag(b[i])*imag(b[i])
-	}
-	return sum / complex(math.Sqrt(squareA*squareB), 0)
+func cosine(a, b []complex128) complex128 {
+	v, w := cblas128.Vector{N: len(a), Data: a, Inc: 1}, cblas128.Vector{N: len(b), Data: b, Inc: 1}
+	return cblas128.Dotc(v, w) / complex(cblas128.Nrm2(v)*cblas128.Nrm2(w), 0)
 }

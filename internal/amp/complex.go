@@ -75,17 +75,16 @@ const (
 // startUneven makes the start one that prefers phases, the same in every run with the same draw. Where signals that are shifted differ in nothing but the phases of gains, as behind rows of the Fourier transform, noise
 // prefers all shifts a little, and they compete the longer the more there are: then the shift is chosen in which one signal has its middle entry.
 func (s *State) startUneven(draw uint64, shifts bool) {
-	rng := rand.New(rand.NewPCG(17+draw, uint64(len(s.X))))
 	spread := math.Sqrt(s.model.Prior.Variance())
 	s.uneven = make([]float64, len(s.X))
 	if shifts {
 		signal := int(draw) % (s.P / 2)
 		s.uneven[2*signal*s.N+s.N/2] = unevenEntry * math.Sqrt(2*float64(s.N)) * spread
-		s.Reset()
-		return
-	}
-	for i := range s.uneven {
-		s.uneven[i] = unevenSize * spread * rng.NormFloat64()
+	} else {
+		rng := rand.New(rand.NewPCG(17+draw, uint64(len(s.X))))
+		for i := range s.uneven {
+			s.uneven[i] = unevenSize * spread * rng.NormFloat64()
+		}
 	}
 	s.Reset()
 }
